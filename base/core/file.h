@@ -1,0 +1,61 @@
+// Small files, read and written whole. All functions are thread-safe; every error names the path.
+#ifndef ASCEND_DRA_BASE_CORE_FILE_H_
+#define ASCEND_DRA_BASE_CORE_FILE_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/core/unique_fd.h"
+
+namespace ascend {
+
+inline constexpr size_t kDefaultMaxFileSize = 1 << 20;
+
+// The whole content of a regular file. kNotFound if there is none, kOutOfRange if it is larger
+// than `max_size` bytes, kFailedPrecondition if it is not a regular file (a FIFO would block).
+absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_size = kDefaultMaxFileSize);
+absl::StatusOr<std::string> ReadFileAt(int dir_fd, const std::string& name,
+                                       size_t max_size = kDefaultMaxFileSize);
+
+// Opens a directory for the *At functions. Never follows a symlink in the last component.
+absl::StatusOr<UniqueFd> OpenDirectory(const std::string& path);
+
+struct AtomicWriteOptions {
+  mode_t mode = 0600;   // set exactly, whatever the umask
+  bool durable = true;  // fsync the file and its directory before returning
+};
+
+// Replaces `name` in the directory: readers see the old or the new content, never a mixture, also
+// after a power cut (`durable`). The bytes go to a temporary `.<name>.<random>.tmp` in the same
+// directory, which a failure removes again; a crash may leave one behind (RemoveStaleTempFiles).
+absl::Status WriteFileAtomicallyAt(int dir_fd, const std::string& name, absl::string_view content,
+                                   const AtomicWriteOptions& options = {});
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view content,
+                                 const AtomicWriteOptions& options = {});
+
+// Removes what crashed WriteFileAtomically calls left in the directory. `name_prefix` limits it to
+// temporaries of names that begin so; call it only while no other process writes such names.
+absl::Status RemoveStaleTempFiles(int dir_fd, absl::string_view name_prefix);
+
+// Removes a file; one that is not there is a success. `durable` also syncs the directory.
+absl::Status RemoveFileAt(int dir_fd, const std::string& name, bool durable);
+
+// Names in the directory without "." and "..", sorted.
+absl::StatusOr<std::vector<std::string>> ListDirectory(int dir_fd);
+absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
+
+// Creates the directory and its missing parents. A directory that it creates gets exactly `mode`.
+absl::Status MakeDirectories(const std::string& path, mode_t mode = 0755);
+
+// `directory`/`name` with exactly one slash between.
+std::string JoinPath(absl::string_view directory, absl::string_view name);
+
+}  // namespace ascend
+
+#endif  // ASCEND_DRA_BASE_CORE_FILE_H_

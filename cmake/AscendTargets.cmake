@@ -1,0 +1,68 @@
+# ascend_add_library(NAME <name> [TESTONLY] SOURCES ... HEADERS ... DEPS ... PRIVATE_DEPS ...)
+#   A static library `ascend_<name>` with the alias `ascend::<name>`. HEADERS are its public
+#   interface; includes are written from the root of the source tree.
+function(ascend_add_library)
+  cmake_parse_arguments(ARG "TESTONLY" "NAME" "SOURCES;HEADERS;DEPS;PRIVATE_DEPS" ${ARGN})
+  if(ARG_TESTONLY AND NOT ASCEND_DRA_BUILD_TESTS)
+    return()
+  endif()
+  set(target ascend_${ARG_NAME})
+  if(ARG_SOURCES)
+    add_library(${target} STATIC ${ARG_SOURCES})
+    set(scope PUBLIC)
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_link_libraries(${target} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+    target_link_libraries(${target} INTERFACE ${ARG_DEPS})
+  endif()
+  add_library(ascend::${ARG_NAME} ALIAS ${target})
+  target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${ARG_HEADERS})
+  target_include_directories(${target} ${scope} "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
+endfunction()
+
+# ascend_add_executable(NAME <program> SOURCES ... DEPS ...): a program that is installed.
+function(ascend_add_executable)
+  cmake_parse_arguments(ARG "" "NAME" "SOURCES;DEPS" ${ARGN})
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  target_include_directories(${ARG_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS})
+  target_compile_definitions(${ARG_NAME} PRIVATE ASCEND_DRA_VERSION="${PROJECT_VERSION}")
+  install(TARGETS ${ARG_NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+# ascend_add_test(NAME <test> SOURCES ... DEPS ... [LABELS ...] [TIMEOUT seconds])
+#   One GoogleTest program, one CTest entry. Label `concurrency` marks what also runs under
+#   ThreadSanitizer, `grpc` what needs the suppressions for an uninstrumented gRPC there.
+function(ascend_add_test)
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  if(NOT ASCEND_DRA_BUILD_TESTS)
+    return()
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  target_include_directories(${ARG_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} GTest::gmock_main)
+  add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME})
+  set_tests_properties(${ARG_NAME} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+# ascend_add_protos(NAME <name> PROTOS ...): messages and gRPC stubs of .proto files that lie in
+# the calling directory. Generated headers are included by file name ("agent.pb.h").
+function(ascend_add_protos)
+  cmake_parse_arguments(ARG "" "NAME" "PROTOS" ${ARGN})
+  set(target ascend_${ARG_NAME})
+  add_library(${target} STATIC ${ARG_PROTOS})
+  add_library(ascend::${ARG_NAME} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(${target} SYSTEM PUBLIC "${CMAKE_CURRENT_BINARY_DIR}")
+  target_link_libraries(${target} PUBLIC protobuf::libprotobuf gRPC::grpc++_unsecure)
+  target_compile_options(${target} PRIVATE -w)  # generated code
+  protobuf_generate(TARGET ${target} LANGUAGE cpp)
+  protobuf_generate(TARGET ${target} LANGUAGE grpc
+    PLUGIN "protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>"
+    GENERATE_EXTENSIONS .grpc.pb.h .grpc.pb.cc)
+endfunction()

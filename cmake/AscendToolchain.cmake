@@ -1,0 +1,30 @@
+# Compiler, linker and cache choices that hold for every target of the project.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+find_program(ASCEND_CCACHE ccache)
+if(ASCEND_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER "${ASCEND_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${ASCEND_CCACHE}")
+endif()
+
+find_program(ASCEND_LLD ld.lld)
+if(ASCEND_LLD)
+  add_link_options(-fuse-ld=lld)
+endif()
+
+add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers)
+if(ASCEND_DRA_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+# The programs run next to a kubelet with root's rights: harden what costs nothing.
+add_compile_options(-fstack-protector-strong)
+add_link_options(-Wl,-z,relro,-z,now)
+
+if(ASCEND_DRA_SANITIZE)
+  add_compile_options(-fsanitize=${ASCEND_DRA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${ASCEND_DRA_SANITIZE})
+endif()

@@ -1,0 +1,47 @@
+// The plugin's view of the agent: always a last known inventory, never a wait.
+#ifndef ASCEND_DRA_VNPU_AGENT_CLIENT_H_
+#define ASCEND_DRA_VNPU_AGENT_CLIENT_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "vnpu/chip.h"
+
+namespace ascend::agent {
+
+// What is known of the node at one moment.
+struct View {
+  bool connected = false;       // the watch on the agent is up
+  absl::Duration disconnected_for;  // zero while connected
+  // Null until an agent answered for the first time. Kept while the agent is away.
+  std::shared_ptr<const vnpu::Inventory> inventory;
+};
+
+// Keeps a watch on the agent's socket and re-connects by itself with a short back-off, also when
+// the socket is re-created. Thread-safe.
+class Client {
+ public:
+  struct Options {
+    std::string socket_path;
+    absl::Duration connect_backoff_min = absl::Milliseconds(20);
+    absl::Duration connect_backoff_max = absl::Seconds(1);
+  };
+  // Starts at once. `on_change` runs on the client's thread after each new inventory and after the
+  // connection came up or went; it must return quickly and must not destroy the client.
+  Client(Options options, std::function<void()> on_change);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  View Current() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ascend::agent
+
+#endif  // ASCEND_DRA_VNPU_AGENT_CLIENT_H_

@@ -1,0 +1,16 @@
+// The one place that knows how an inventory travels.
+#ifndef ASCEND_DRA_VNPU_AGENT_CONVERT_H_
+#define ASCEND_DRA_VNPU_AGENT_CONVERT_H_
+
+#include "agent.pb.h"
+#include "vnpu/chip.h"
+
+namespace ascend::agent {
+
+v1alpha1::Inventory ToProto(const vnpu::Inventory& inventory);
+// Tolerant: unknown enumeration names become kUnknown (library state: kFailed).
+vnpu::Inventory FromProto(const v1alpha1::Inventory& message);
+
+}  // namespace ascend::agent
+
+#endif  // ASCEND_DRA_VNPU_AGENT_CONVERT_H_

@@ -1,0 +1,113 @@
+// What a node has, in the words of the domain: chips and the state of the library that knows them.
+// Plain values, copied freely; whoever makes a snapshot never changes it afterwards.
+#ifndef ASCEND_DRA_VNPU_CHIP_H_
+#define ASCEND_DRA_VNPU_CHIP_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace ascend::vnpu {
+
+enum class Family { kUnknown, k310, k310B, k310P, k910A, k910B, kA3, k950 };
+
+// "310", "310B", "310P", "910A", "910B", "A3", "950" or "unknown"; and back (kUnknown if none).
+absl::string_view FamilyName(Family family);
+Family FamilyFromName(absl::string_view name);
+
+// The library's own grading (ascend-dcmi: 0 OK .. 3 critical), plus what is not a grade.
+enum class Health {
+  kUnknown,   // the library did not answer
+  kOk,
+  kMinor,
+  kMajor,
+  kCritical,
+  kAbsent,    // the library says that the chip is gone or has not started
+};
+absl::string_view HealthName(Health health);  // "unknown", "ok", "minor", "major", ...
+Health HealthFromName(absl::string_view name);
+
+// One NPU die. The four numbers that the stack uses for it are never mixed:
+//   physical_id  stable slot number; names the device in slices and is the node's minor
+//   logic_id     position in the library's list; shifts when a chip drops, information only
+//   card_id, device_id  arguments of the library's calls; what npu-smi shows
+//   node_number  the N of /dev/davinciN: physical_id, on family 950 logic_id
+struct Chip {
+  int physical_id = -1;
+  int logic_id = -1;
+  int card_id = -1;
+  int device_id = -1;
+  int node_number = -1;
+
+  Family family = Family::kUnknown;
+  std::string model;        // "910B3", "310P3", "Ascend910_9392"; empty = unknown
+  uint32_t board_id = 0;    // 0 = unknown
+  std::string uuid;         // die id, five words of eight hex digits; empty = unknown
+  std::string serial;       // empty = unknown
+  std::string pci_bus_id;   // "0000:c1:00.0"; empty = unknown
+  std::string pcie_root;    // "pci0000:c0"; empty = unknown
+  std::optional<int> numa_node;
+
+  int64_t memory_mib = 0;   // nominal on-chip memory; 0 = unknown
+  int aicore_count = 0;     // 0 = unknown
+  int aicpu_count = 0;      // 0 = unknown
+
+  Health health = Health::kUnknown;
+
+  std::string hccs_group;   // chips with the same value are fully connected; empty = unknown
+  std::string module;       // dies of one A3 module or one Duo card share it; empty = none
+  // The other die of an A3 module, in a node whose multi-die policy is union.
+  std::optional<int> module_peer_physical_id;
+  std::optional<int64_t> super_pod_id;
+  std::optional<int64_t> super_pod_server;
+
+  std::string roce_address;  // "29.17.151.115"; empty = none or unknown
+
+  friend bool operator==(const Chip&, const Chip&) = default;
+};
+
+// A chip that the library lists but that cannot be offered, and why.
+struct SkippedChip {
+  int card_id = -1;
+  int device_id = -1;
+  std::string reason;
+  friend bool operator==(const SkippedChip&, const SkippedChip&) = default;
+};
+
+enum class LibraryState {
+  kMissing,        // not found or not loadable yet; looked for again and again
+  kStarting,       // found, its first enumeration has not ended
+  kReady,
+  kNotResponding,  // a call did not return in time; the chips are the last that were known
+  kFailed,         // it answers with errors; the message says which
+};
+absl::string_view LibraryStateName(LibraryState state);
+LibraryState LibraryStateFromName(absl::string_view name);
+
+// How the two dies of an A3 module are handed out. kUnknown on products without modules, and where
+// the library is too old to tell; treat an A3 node then as kUnion (both dies into one container).
+enum class MultiDiePolicy { kUnknown, kUnion, kIndependent };
+
+// A full snapshot of a node.
+struct Inventory {
+  uint64_t revision = 0;  // grows with every change that the same agent process sees
+  std::string agent_instance;  // another value = another agent process: revisions start again
+  LibraryState library = LibraryState::kMissing;
+  std::string library_message;  // why `library` is not kReady, and what to do; else empty
+  std::string library_path;
+  std::string dcmi_version;
+  std::string driver_version;   // as the library prints it; empty = unknown
+  std::string firmware_version;
+  MultiDiePolicy multi_die_policy = MultiDiePolicy::kUnknown;
+  std::vector<Chip> chips;      // ascending physical_id, unique
+  std::vector<SkippedChip> skipped;
+
+  friend bool operator==(const Inventory&, const Inventory&) = default;
+};
+
+}  // namespace ascend::vnpu
+
+#endif  // ASCEND_DRA_VNPU_CHIP_H_
