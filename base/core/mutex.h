@@ -4,8 +4,10 @@
 #ifndef ASCEND_DRA_BASE_CORE_MUTEX_H_
 #define ASCEND_DRA_BASE_CORE_MUTEX_H_
 
-#include <chrono>
-#include <condition_variable>
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
@@ -41,31 +43,40 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 };
 
 // Waits may wake without a signal: always wait in a loop on the condition.
+//
+// Made of pthread calls: std::condition_variable's timed waits either follow the wall clock, which
+// may jump back and then waits for hours, or use pthread_cond_clockwait, which gcc 12's
+// ThreadSanitizer does not know.
 class CondVar {
  public:
+  CondVar() {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&condition_, &attributes);
+    pthread_condattr_destroy(&attributes);
+  }
+  ~CondVar() { pthread_cond_destroy(&condition_); }
+  CondVar(const CondVar&) = delete;
+  CondVar& operator=(const CondVar&) = delete;
+
   void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
-    condition_.wait(lock);
-    lock.release();
+    pthread_cond_wait(&condition_, mutex->mutex_.native_handle());
   }
-  // Returns false if `timeout` passed without a signal.
+  // Returns false if `timeout` (of the monotonic clock) passed without a signal.
   bool WaitFor(Mutex* mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
-    // system_clock arithmetic would jump with the wall clock, and gcc 12's ThreadSanitizer does
-    // not know pthread_cond_clockwait; a relative wait on steady_clock uses it, so wait on the
-    // system clock in slices short enough for a clock jump not to matter.
-    const bool signalled = condition_.wait_until(
-                               lock, std::chrono::system_clock::now() +
-                                         absl::ToChronoMicroseconds(timeout)) ==
-                           std::cv_status::no_timeout;
-    lock.release();
-    return signalled;
+    // A year stands for "for ever": the end of the wait has to fit into a timespec.
+    timeout = std::clamp(timeout, absl::ZeroDuration(), absl::Hours(24 * 365));
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const timespec end = absl::ToTimespec(absl::DurationFromTimespec(now) + timeout);
+    return pthread_cond_timedwait(&condition_, mutex->mutex_.native_handle(), &end) == 0;
   }
-  void Signal() { condition_.notify_one(); }
-  void SignalAll() { condition_.notify_all(); }
+  void Signal() { pthread_cond_signal(&condition_); }
+  void SignalAll() { pthread_cond_broadcast(&condition_); }
 
  private:
-  std::condition_variable condition_;
+  pthread_cond_t condition_;
 };
 
 }  // namespace ascend
