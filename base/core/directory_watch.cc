@@ -1,0 +1,271 @@
+#include "base/core/directory_watch.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/core/file.h"
+#include "base/core/status_macros.h"
+#include "base/core/unique_fd.h"
+
+namespace ascend {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A burst ends when nothing came for kQuiet; a steady stream is reported every kLongestBurst.
+constexpr milliseconds kQuiet(5);
+constexpr milliseconds kLongestBurst(100);
+// How soon to try again when the kernel had no room for a watch.
+constexpr milliseconds kRetryArming(1000);
+
+constexpr int kMaxLinks = 40;  // as in the kernel
+
+constexpr uint32_t kTargetEvents = IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM |
+                                   IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF;
+// IN_ATTRIB: a directory that could not be searched before may be searchable now.
+constexpr uint32_t kParentEvents =
+    IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF;
+constexpr uint32_t kEntryEvents =
+    IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE;
+
+std::deque<std::string> Components(absl::string_view path) {
+  return absl::StrSplit(path, '/', absl::SkipEmpty());
+}
+
+std::string ParentOf(const std::string& directory) {
+  const size_t slash = directory.rfind('/');
+  return slash == 0 ? "/" : directory.substr(0, slash);
+}
+
+}  // namespace
+
+// The way to the directory is walked component by component, links included, and every directory
+// that is passed gets a watch for the one name that matters in it. So whatever step of the way
+// changes, the walk is repeated.
+class DirectoryWatch::Impl {
+ public:
+  Impl(std::string path, std::function<void()> on_change)
+      : path_(std::move(path)), on_change_(std::move(on_change)) {}
+  ~Impl() { Stop(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  absl::Status Start() {
+    inotify_ = UniqueFd(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+    if (!inotify_.valid()) {
+      const int error = errno;
+      return ErrnoToStatus(error, absl::StrCat("watch ", path_, ": inotify_init1"));
+    }
+    stop_ = UniqueFd(::eventfd(0, EFD_CLOEXEC));
+    if (!stop_.valid()) {
+      const int error = errno;
+      return ErrnoToStatus(error, absl::StrCat("watch ", path_, ": eventfd"));
+    }
+    ASCEND_RETURN_IF_ERROR(Arm());
+    thread_ = std::thread([this] { Run(); });
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Watched {
+    std::set<std::string> names;  // on the way: entries that the way goes through
+    bool is_target = false;
+  };
+  using WatchMap = std::map<int, Watched>;  // by watch descriptor
+
+  void Stop() {
+    if (!thread_.joinable()) return;
+    const uint64_t one = 1;
+    while (::write(stop_.get(), &one, sizeof(one)) < 0 && errno == EINTR) {
+    }
+    thread_.join();
+  }
+
+  void Run() {
+    while (true) {
+      bool changed = false;
+      if (!Wait(&changed)) return;
+      if (changed) on_change_();
+    }
+  }
+
+  // Waits for events and takes in the whole burst. False: stop.
+  bool Wait(bool* changed) {
+    milliseconds timeout = fully_armed_ ? milliseconds(-1) : kRetryArming;
+    std::chrono::steady_clock::time_point deadline;
+    bool any = false;
+    while (true) {
+      pollfd fds[] = {{stop_.get(), POLLIN, 0}, {inotify_.get(), POLLIN, 0}};
+      const int ready = ::poll(fds, 2, static_cast<int>(timeout.count()));
+      if (ready < 0 && errno == EINTR) continue;
+      if (fds[0].revents != 0) return false;
+      if (ready == 0 && any) return true;  // the burst is over
+      if (ready == 0) {
+        *changed |= Rearm();
+        return true;
+      }
+      *changed |= Drain();
+      const auto now = std::chrono::steady_clock::now();
+      // Noise of other entries in a directory on the way must not start a burst.
+      if (!*changed) return true;
+      if (!any) deadline = now + kLongestBurst;
+      if (now >= deadline) return true;
+      any = true;
+      timeout = kQuiet;
+    }
+  }
+
+  // Reads what is there. True if the directory, or what is in it, changed.
+  bool Drain() {
+    bool changed = false;
+    bool rearm = false;
+    alignas(inotify_event) char buffer[16 * (sizeof(inotify_event) + NAME_MAX + 1)];
+    while (true) {
+      const ssize_t length = ::read(inotify_.get(), buffer, sizeof(buffer));
+      if (length < 0 && errno == EINTR) continue;
+      if (length <= 0) break;
+      for (const char* at = buffer; at < buffer + length;) {
+        inotify_event event;
+        std::memcpy(&event, at, sizeof(event));
+        const std::string name(at + sizeof(event));  // NUL-terminated, empty without a name
+        at += sizeof(event) + event.len;
+        Handle(event, event.len == 0 ? std::string() : name, &changed, &rearm);
+      }
+    }
+    if (rearm) changed |= Rearm();
+    return changed;
+  }
+
+  void Handle(const inotify_event& event, const std::string& name, bool* changed, bool* rearm) {
+    if ((event.mask & IN_Q_OVERFLOW) != 0) {
+      *changed = *rearm = true;
+      return;
+    }
+    const auto watched = watches_.find(event.wd);
+    if (watched == watches_.end()) return;  // of a watch that was given up
+    if ((event.mask & IN_IGNORED) != 0) {
+      watches_.erase(watched);
+      *rearm = true;
+      return;
+    }
+    if ((event.mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT)) != 0) {
+      *rearm = true;
+      return;
+    }
+    if (watched->second.names.count(name) != 0) *rearm = true;
+    if (watched->second.is_target && (event.mask & kEntryEvents) != 0) *changed = true;
+  }
+
+  // True if the path leads to another directory than before, or to one after none, or to none.
+  // A failure is retried after a while: nobody could do anything about it.
+  bool Rearm() {
+    const int before = target_;
+    fully_armed_ = Arm().ok();
+    return target_ != before;
+  }
+
+  // Walks the path. Each directory is watched before the next component is looked up in it, so a
+  // change behind the walk's back shows up as an event.
+  absl::Status Arm() {
+    WatchMap armed;
+    const absl::StatusOr<int> target = Walk(&armed);
+    for (const auto& [wd, unused] : watches_) {
+      if (armed.count(wd) == 0) ::inotify_rm_watch(inotify_.get(), wd);
+    }
+    watches_ = std::move(armed);
+    target_ = target.ok() ? *target : -1;
+    return target.status();
+  }
+
+  // The watch descriptor of the directory, -1 if there is none.
+  absl::StatusOr<int> Walk(WatchMap* armed) {
+    std::deque<std::string> rest = Components(path_);
+    std::string directory = "/";
+    int links = 0;
+    while (!rest.empty()) {
+      const std::string name = rest.front();
+      rest.pop_front();
+      if (name == ".") continue;
+      if (name == "..") {
+        directory = ParentOf(directory);
+        continue;
+      }
+      // A directory on the way that may be passed but not read cannot be watched; go on.
+      ASCEND_ASSIGN_OR_RETURN(const int wd, Watch(directory, kParentEvents));
+      if (wd >= 0) (*armed)[wd].names.insert(name);
+
+      const std::string entry = JoinPath(directory, name);
+      struct stat info;
+      if (::lstat(entry.c_str(), &info) != 0) return -1;
+      if (S_ISDIR(info.st_mode)) {
+        directory = entry;
+        continue;
+      }
+      if (!S_ISLNK(info.st_mode) || ++links > kMaxLinks) return -1;
+      char target[PATH_MAX];
+      const ssize_t length = ::readlink(entry.c_str(), target, sizeof(target));
+      if (length <= 0) return -1;
+      const absl::string_view link(target, static_cast<size_t>(length));
+      if (absl::StartsWith(link, "/")) directory = "/";
+      std::deque<std::string> components = Components(link);
+      rest.insert(rest.begin(), components.begin(), components.end());
+    }
+    ASCEND_ASSIGN_OR_RETURN(const int wd, Watch(directory, kTargetEvents));
+    if (wd >= 0) (*armed)[wd].is_target = true;
+    return wd;
+  }
+
+  // -1 if the directory is not there or may not be read; an error if the kernel has no room.
+  absl::StatusOr<int> Watch(const std::string& directory, uint32_t events) {
+    // One directory may be passed more than once, hence IN_MASK_ADD.
+    const int wd =
+        ::inotify_add_watch(inotify_.get(), directory.c_str(), events | IN_ONLYDIR | IN_MASK_ADD);
+    if (wd >= 0) return wd;
+    const int error = errno;
+    if (error == ENOENT || error == ENOTDIR || error == EACCES) return -1;
+    return ErrnoToStatus(error, absl::StrCat("watch ", path_, ": inotify_add_watch ", directory));
+  }
+
+  const std::string path_;
+  const std::function<void()> on_change_;
+  UniqueFd inotify_;
+  UniqueFd stop_;
+  // Below: used by Start(), then by the thread alone.
+  WatchMap watches_;
+  int target_ = -1;
+  bool fully_armed_ = true;
+  std::thread thread_;
+};
+
+absl::StatusOr<std::unique_ptr<DirectoryWatch>> DirectoryWatch::Start(
+    std::string path, std::function<void()> on_change) {
+  if (!absl::StartsWith(path, "/")) {
+    return absl::InvalidArgumentError(absl::StrCat("watch ", path, ": not an absolute path"));
+  }
+  auto impl = std::make_unique<Impl>(std::move(path), std::move(on_change));
+  ASCEND_RETURN_IF_ERROR(impl->Start());
+  return std::unique_ptr<DirectoryWatch>(new DirectoryWatch(std::move(impl)));
+}
+
+DirectoryWatch::DirectoryWatch(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+DirectoryWatch::~DirectoryWatch() = default;
+
+}  // namespace ascend
