@@ -33,7 +33,7 @@ def parse(arguments):
     parser.add_argument("action", choices=("run", "shell"), help=argparse.SUPPRESS)
     parser.add_argument("--chips", default="8x910B3", help="mock node: 8x910B3 (default), 16xA3, ...")
     parser.add_argument("--no-driver", action="store_true", help="the bare node, without the driver")
-    parser.add_argument("--build", default=driver.DEFAULT_BUILD, help="build directory to install the driver from")
+    parser.add_argument("--build", default=driver.default_build(), help="build directory to install the driver from")
     parser.add_argument("command", nargs="*", help=argparse.SUPPRESS)
     own, command = arguments, []
     if "--" in arguments:
@@ -60,8 +60,7 @@ def outside(options):
         paths = images.build(options, work)
         cgroups.create()
         environment = {**os.environ, "E2E_WORK": work, "E2E_NODE": NODE_NAME, "E2E_PROGRAMS": programs,
-                       "E2E_CGROUP": cgroups.name, "E2E_IMAGES": ":".join(paths),
-                       "E2E_LIB": os.path.dirname(HERE)}
+                       "E2E_CGROUP": cgroups.name, "E2E_IMAGES": ":".join(paths)}
         # The node gets the signals of the terminal itself; this process only waits for it to end.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda *_: child.terminate())

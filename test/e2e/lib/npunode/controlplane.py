@@ -11,7 +11,6 @@ from npunode.steps import NodeError, run
 POD_NETWORK = "10.201.0.0/24"
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 PAUSE_IMAGE = "docker.io/local/pause:1"
-LABELS = {"accelerator": "huawei-npu"}
 
 
 class Node:
@@ -172,10 +171,8 @@ state = '/run/containerd'
             "resolvConf": "", "enforceNodeAllocatable": [], "syncFrequency": "10s",
             "crashLoopBackOff": {"maxContainerRestartPeriod": "2s"},
             "volumePluginDir": "/var/lib/kubelet/volume-plugins"})
-        labels = ",".join(f"{key}={value}" for key, value in LABELS.items())
         self.services.start("kubelet", self.program("kubelet"), f"--kubeconfig={self._pki.kubeconfig('kubelet')}",
-                            f"--config={config}", f"--hostname-override={self.name}", f"--node-ip={self.IP}",
-                            f"--node-labels={labels}")
+                            f"--config={config}", f"--hostname-override={self.name}", f"--node-ip={self.IP}")
 
     def _ready(self):
         node = self.api.get(f"/api/v1/nodes/{self.name}")

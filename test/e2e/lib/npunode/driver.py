@@ -1,6 +1,86 @@
 """The driver on the node: its image, its mock NPUs, its deployment."""
 
+import glob
 import os
+import re
+import shutil
+
+from npunode.steps import NodeError, run, tail, wait_for
 
 REPOSITORY = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../.."))
-DEFAULT_BUILD = os.path.join(REPOSITORY, "build")
+MANIFEST = os.path.join(REPOSITORY, "deploy/manifests/ascend-dra.yaml")
+MOCK_PATCH = os.path.join(REPOSITORY, "deploy/manifests/mock-patch.yaml")
+NAMESPACE, DAEMONSET = "ascend-dra-system", "ascend-dra"
+DAEMONSET_PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/{DAEMONSET}"
+SLICES_PATH = "/apis/resource.k8s.io/v1/resourceslices"
+MOCK_NODE = "/etc/ascend-dra/mock-node"
+_BUILDS = ("build/release", "build/dev")
+
+
+def default_build():
+    """The newest build there is to install from."""
+    builds = [os.path.join(REPOSITORY, build) for build in _BUILDS]
+    built = [build for build in builds if os.path.exists(os.path.join(build, "cmake_install.cmake"))]
+    return max(built, key=os.path.getmtime, default=builds[0])
+
+
+def build_image(build, work, make_image):
+    """Installs the build and packs it under the image name of the manifest; the path of the tar."""
+    if not os.path.exists(os.path.join(build, "cmake_install.cmake")):
+        raise NodeError(f"nothing is built in {build}: run cmake --build, name another with --build, "
+                        "or use --no-driver")
+    with open(MANIFEST) as file:
+        name = re.search(r"image: (\S+)", file.read())[1]
+    tree, output = installed(work), os.path.join(work, "ascend-dra.tar")
+    run("cmake", "--install", build, "--prefix", tree, "--strip")
+    make_image("--name", name, "--tree", f"{tree}:/usr", "--busybox", "--output", output)
+    return output
+
+
+def installed(work):
+    return os.path.join(work, "install")
+
+
+def create_mock_node(work, chips):
+    """Puts the mock's devices, driver files and node description where a real node has its own."""
+    root = os.path.join(work, "mock-root")
+    run(os.path.join(installed(work), "bin/ascend-mock-node"), "create", "--node", chips, "--root", root,
+        "--node-dir", MOCK_NODE)
+    for name in ("dev", "usr", "etc"):
+        run("cp", "-a", f"{root}/{name}/.", f"/{name}/")
+    shutil.copytree(f"{root}/sys", "/etc/ascend-dra/mock-sys", symlinks=True)
+
+
+def deploy(node, chips):
+    """From a bare node to a ready driver; sets E2E_MOCK for the command."""
+    create_mock_node(node.work, chips)
+    os.environ["E2E_MOCK"] = MOCK_NODE
+    os.environ["PATH"] = f"{installed(node.work)}/bin:{os.environ['PATH']}"
+    kubectl = (node.program("kubectl"), "--kubeconfig", node.kubeconfig)
+    run(*kubectl, "apply", "-f", MANIFEST)
+    run(*kubectl, "--namespace", NAMESPACE, "patch", "daemonset", DAEMONSET, "--patch-file", MOCK_PATCH)
+    run(*kubectl, "label", "node", node.name, "accelerator=huawei-npu")
+    wait_for("driver ready (DaemonSet ready, ResourceSlice published)",
+             lambda: daemonset_ready(node.api) and slices(node.api), seconds=60,
+             explain=lambda: _why(node, kubectl))
+
+
+def daemonset_ready(api):
+    """All pods are of the newest template and ready."""
+    daemonset = api.get(DAEMONSET_PATH)
+    status = daemonset["status"]
+    wanted = status.get("desiredNumberScheduled", 0)
+    return (status.get("observedGeneration") == daemonset["metadata"]["generation"] and wanted > 0
+            and status.get("updatedNumberScheduled") == status.get("numberReady") == wanted
+            == status.get("currentNumberScheduled"))
+
+
+def slices(api):
+    return [item for item in api.get(SLICES_PATH)["items"] if item["spec"]["driver"] == "npu.huawei.com"]
+
+
+def _why(node, kubectl):
+    parts = [run(*kubectl, "--namespace", NAMESPACE, "get", "events")]
+    for log in sorted(glob.glob(f"/var/log/pods/{NAMESPACE}_*/*/*.log")):
+        parts.append(f"tail of {log}:\n{tail(log)}")
+    return "\n".join(parts)

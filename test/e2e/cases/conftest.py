@@ -1,0 +1,49 @@
+import os
+import re
+import sys
+
+import pytest
+
+from npunode.cluster import Cluster
+
+DEFAULT_CHIPS = "8x910B3"
+
+
+def pytest_addoption(parser):
+    parser.addoption("--chips", default=DEFAULT_CHIPS, help="run the cases for this mock node")
+
+
+def pytest_collection_modifyitems(config, items):
+    def chips(item):
+        marker = item.get_closest_marker("chips")
+        return marker.args[0] if marker else DEFAULT_CHIPS
+    other = [item for item in items if chips(item) != config.getoption("--chips")]
+    items[:] = [item for item in items if item not in other]
+    config.hook.pytest_deselected(items=other)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    if report.failed and "cluster" in item.fixturenames:
+        cluster = item.funcargs.get("cluster")
+        if cluster:
+            folder = os.path.join(cluster.services.logs, re.sub(r"\W+", "-", f"{item.name}-{report.when}"))
+            cluster.collect_logs(folder)
+    return report
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    if "E2E_MOCK" not in os.environ:
+        sys.exit("the cases run inside a node: use test/e2e/run.sh")
+    return Cluster()
+
+
+@pytest.fixture
+def ns(cluster, request):
+    """A namespace of this test alone; at its end no chip is held."""
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:50].strip("-")
+    namespace = cluster.namespace(name)
+    yield namespace
+    namespace.close()
