@@ -1,0 +1,122 @@
+// What the driver asks of Huawei's device management library, in the words of the domain. The real
+// thing is Library (library.h).
+//
+// Every call may fail, also for one chip only, and any call may block for tens of seconds after a
+// chip dropped: call from a thread that can be given up. Thread-safe; calls run one at a time.
+// Statuses are those of status.h: kUnimplemented means that the product, or this version of the
+// library, does not have the reading, and is no fault.
+#ifndef ASCEND_DRA_VNPU_DCMI_DCMI_H_
+#define ASCEND_DRA_VNPU_DCMI_DCMI_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace ascend::dcmi {
+
+// kCards: dcmi_* on (card, device), every product up to A3. kFlat: dcmiv2_* on one id, 950.
+enum class Generation { kCards, kFlat };
+
+// Names a chip in every call. With kFlat `card` is the library's one id and `device` is 0.
+struct ChipAddress {
+  int card = -1;
+  int device = -1;
+  friend bool operator==(const ChipAddress&, const ChipAddress&) = default;
+};
+
+enum class UnitType { kNpu, kMcu, kCpu, kOther };
+
+struct ChipInfo {
+  std::string type;      // "Ascend"
+  std::string name;      // "910B3"; on A3 and 950 only "Ascend910", "Ascend950PR"
+  std::string version;   // "V1"
+  std::string npu_name;  // on A3 and 950 the rest of the name: "9392"; empty in old libraries
+  int aicore_count = 0;
+};
+
+struct PciInfo {
+  uint32_t vendor_id = 0;
+  uint32_t device_id = 0;
+  uint32_t subsystem_vendor_id = 0;
+  uint32_t subsystem_device_id = 0;
+  std::string bus_id;  // "0000:c1:00.0"
+};
+
+struct BoardInfo {
+  uint32_t board_id = 0;
+  uint32_t pcb_id = 0;
+  uint32_t bom_id = 0;
+  uint32_t slot_id = 0;
+};
+
+// kVdie identifies a chip up to A3, kDdie on 950.
+enum class DieType { kNdie, kVdie, kDdie };
+using DieId = std::array<uint32_t, 5>;
+
+enum class HealthGrade { kOk, kMinor, kMajor, kCritical, kAbsent, kUnknown };
+
+struct MemoryInfo {
+  int64_t total_mib = 0;
+  int64_t used_mib = 0;
+};
+
+enum class MultiDiePolicy { kUnion, kIndependent };
+
+// A3 and later: the chip's place in a super-pod.
+struct SuperPodInfo {
+  uint32_t sdid = 0;
+  uint32_t size = 0;
+  uint32_t id = 0;
+  uint32_t server_index = 0;
+};
+
+class Dcmi {
+ public:
+  virtual ~Dcmi() = default;
+
+  // Must succeed once before any other call but the versions; may be called again after a failure
+  // (the driver may not have been up), and after a success, which does nothing.
+  virtual absl::Status Initialise() = 0;
+  // Meaningful after Initialise().
+  virtual Generation generation() const = 0;
+
+  virtual absl::StatusOr<std::string> DcmiVersion() = 0;
+  virtual absl::StatusOr<std::string> DriverVersion() = 0;
+
+  // Enumeration: cards, then the units of each card. The order is the library's.
+  virtual absl::StatusOr<std::vector<int>> Cards() = 0;
+  // Addresses of a card's units. Some libraries count the management unit and others do not, so ask
+  // Type() of each.
+  virtual absl::StatusOr<std::vector<ChipAddress>> Units(int card) = 0;
+  virtual absl::StatusOr<UnitType> Type(ChipAddress chip) = 0;
+  virtual absl::StatusOr<int> LogicId(ChipAddress chip) = 0;
+  virtual absl::StatusOr<int> PhysicalId(ChipAddress chip) = 0;
+
+  // Identity.
+  virtual absl::StatusOr<ChipInfo> Chip(ChipAddress chip) = 0;
+  virtual absl::StatusOr<BoardInfo> Board(ChipAddress chip) = 0;
+  virtual absl::StatusOr<uint32_t> MainboardId(ChipAddress chip) = 0;
+  virtual absl::StatusOr<PciInfo> Pci(ChipAddress chip) = 0;
+  virtual absl::StatusOr<DieId> Die(ChipAddress chip, DieType type) = 0;
+  virtual absl::StatusOr<std::string> SerialNumber(ChipAddress chip) = 0;
+  virtual absl::StatusOr<SuperPodInfo> SuperPod(ChipAddress chip) = 0;
+
+  // State and size.
+  virtual absl::StatusOr<HealthGrade> Health(ChipAddress chip) = 0;
+  virtual absl::StatusOr<MemoryInfo> HbmMemory(ChipAddress chip) = 0;  // not on 310, 310B, 310P
+  virtual absl::StatusOr<MemoryInfo> DdrMemory(ChipAddress chip) = 0;  // only there
+  virtual absl::StatusOr<int> AicpuCount(ChipAddress chip) = 0;
+  // Address of the chip's RoCE port 0. kNotFound: the port has none.
+  virtual absl::StatusOr<std::string> RoceAddress(ChipAddress chip) = 0;
+
+  // Of the node; only on A3 with a recent driver (uncertain before HDK 26: looked up at run time).
+  virtual absl::StatusOr<MultiDiePolicy> GetMultiDiePolicy() = 0;
+};
+
+}  // namespace ascend::dcmi
+
+#endif  // ASCEND_DRA_VNPU_DCMI_DCMI_H_
