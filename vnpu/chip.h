@@ -20,12 +20,12 @@ Family FamilyFromName(absl::string_view name);
 
 // The library's own grading (ascend-dcmi: 0 OK .. 3 critical), plus what is not a grade.
 enum class Health {
-  kUnknown,   // the library did not answer
+  kUnknown,  // the library did not answer
   kOk,
   kMinor,
   kMajor,
   kCritical,
-  kAbsent,    // the library says that the chip is gone or has not started
+  kAbsent,  // the library says that the chip is gone or has not started
 };
 absl::string_view HealthName(Health health);  // "unknown", "ok", "minor", "major", ...
 Health HealthFromName(absl::string_view name);
@@ -43,23 +43,24 @@ struct Chip {
   int node_number = -1;
 
   Family family = Family::kUnknown;
-  std::string model;        // "910B3", "310P3", "Ascend910_9392"; empty = unknown
-  uint32_t board_id = 0;    // 0 = unknown
-  std::string uuid;         // die id, five words of eight hex digits; empty = unknown
-  std::string serial;       // empty = unknown
-  std::string pci_bus_id;   // "0000:c1:00.0"; empty = unknown
-  std::string pcie_root;    // "pci0000:c0"; empty = unknown
+  std::string model;       // "910B3", "310P3", "Ascend910_9392"; empty = unknown
+  uint32_t board_id = 0;   // 0 = unknown
+  std::string uuid;        // die id, five words of eight hex digits; empty = unknown
+  std::string serial;      // empty = unknown
+  std::string pci_bus_id;  // "0000:c1:00.0"; empty = unknown
+  std::string pcie_root;   // "pci0000:c0"; empty = unknown
   std::optional<int> numa_node;
 
-  int64_t memory_mib = 0;   // nominal on-chip memory; 0 = unknown
-  int aicore_count = 0;     // 0 = unknown
-  int aicpu_count = 0;      // 0 = unknown
+  int64_t memory_mib = 0;  // nominal on-chip memory; 0 = unknown
+  int aicore_count = 0;    // 0 = unknown
+  int aicpu_count = 0;     // 0 = unknown
 
   Health health = Health::kUnknown;
 
-  std::string hccs_group;   // chips with the same value are fully connected; empty = unknown
-  std::string module;       // dies of one A3 module or one Duo card share it; empty = none
-  // The other die of an A3 module, in a node whose multi-die policy is union.
+  std::string hccs_group;  // chips with the same value are fully connected; empty = unknown
+  std::string module;      // dies of one A3 module or one Duo card share it; empty = none
+  // The other die of an A3 module, unless the node's multi-die policy is independent. Set also
+  // while that die is not in the inventory: a lone die of a module must not be handed out either.
   std::optional<int> module_peer_physical_id;
   std::optional<int64_t> super_pod_id;
   std::optional<int64_t> super_pod_server;
@@ -78,8 +79,8 @@ struct SkippedChip {
 };
 
 enum class LibraryState {
-  kMissing,        // not found or not loadable yet; looked for again and again
-  kStarting,       // found, its first enumeration has not ended
+  kMissing,   // not found or not loadable yet; looked for again and again
+  kStarting,  // found, its first enumeration has not ended
   kReady,
   kNotResponding,  // a call did not return in time; the chips are the last that were known
   kFailed,         // it answers with errors; the message says which
@@ -93,16 +94,16 @@ enum class MultiDiePolicy { kUnknown, kUnion, kIndependent };
 
 // A full snapshot of a node.
 struct Inventory {
-  uint64_t revision = 0;  // grows with every change that the same agent process sees
+  uint64_t revision = 0;       // grows with every change that the same agent process sees
   std::string agent_instance;  // another value = another agent process: revisions start again
   LibraryState library = LibraryState::kMissing;
   std::string library_message;  // why `library` is not kReady, and what to do; else empty
   std::string library_path;
   std::string dcmi_version;
-  std::string driver_version;   // as the library prints it; empty = unknown
+  std::string driver_version;  // as the library prints it; empty = unknown
   std::string firmware_version;
   MultiDiePolicy multi_die_policy = MultiDiePolicy::kUnknown;
-  std::vector<Chip> chips;      // ascending physical_id, unique
+  std::vector<Chip> chips;  // ascending physical_id, unique
   std::vector<SkippedChip> skipped;
 
   friend bool operator==(const Inventory&, const Inventory&) = default;

@@ -1,0 +1,247 @@
+#include "vnpu/discovery.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/core/file.h"
+#include "base/core/status_macros.h"
+#include "vnpu/family.h"
+
+namespace ascend::vnpu {
+namespace {
+
+// "key=value" lines; all else is ignored.
+std::map<std::string, std::string> ReadKeyValues(const std::string& path) {
+  std::map<std::string, std::string> values;
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) return values;
+  for (absl::string_view line : absl::StrSplit(*text, '\n')) {
+    const std::pair<absl::string_view, absl::string_view> entry =
+        absl::StrSplit(line, absl::MaxSplits('=', 1));
+    values.insert_or_assign(std::string(absl::StripAsciiWhitespace(entry.first)),
+                            std::string(absl::StripAsciiWhitespace(entry.second)));
+  }
+  return values;
+}
+
+std::string VersionOf(const std::string& version_info) {
+  return ReadKeyValues(version_info)["Version"];
+}
+
+std::string UuidText(const dcmi::DieId& die) {
+  // All zero is what a library prints that does not know.
+  if (std::all_of(die.begin(), die.end(), [](uint32_t word) { return word == 0; })) return "";
+  return absl::StrFormat("%08X-%08X-%08X-%08X-%08X", die[0], die[1], die[2], die[3], die[4]);
+}
+
+Health HealthOf(const absl::StatusOr<dcmi::HealthGrade>& grade) {
+  if (!grade.ok()) return Health::kUnknown;
+  switch (*grade) {
+    case dcmi::HealthGrade::kOk:
+      return Health::kOk;
+    case dcmi::HealthGrade::kMinor:
+      return Health::kMinor;
+    case dcmi::HealthGrade::kMajor:
+      return Health::kMajor;
+    case dcmi::HealthGrade::kCritical:
+      return Health::kCritical;
+    case dcmi::HealthGrade::kAbsent:
+      return Health::kAbsent;
+    case dcmi::HealthGrade::kUnknown:
+      break;
+  }
+  return Health::kUnknown;
+}
+
+std::optional<int> NumaNode(const std::string& device_directory) {
+  const absl::StatusOr<std::string> text = ReadFile(JoinPath(device_directory, "numa_node"));
+  int node = -1;
+  // The kernel says -1 where it does not know.
+  if (!text.ok() || !absl::SimpleAtoi(*text, &node) || node < 0) return std::nullopt;
+  return node;
+}
+
+// The root complex above a PCI device: the component "pci0000:c0" of its resolved path.
+std::string PcieRoot(const std::string& device_directory) {
+  char resolved[PATH_MAX];
+  if (realpath(device_directory.c_str(), resolved) == nullptr) return "";
+  for (absl::string_view component : absl::StrSplit(resolved, '/')) {
+    if (absl::StartsWith(component, "pci") && absl::StrContains(component, ':')) {
+      return std::string(component);
+    }
+  }
+  return "";
+}
+
+template <typename T>
+T OrUnknown(const absl::StatusOr<T>& answer) {
+  return answer.ok() ? *answer : T();
+}
+
+class Discovery {
+ public:
+  Discovery(dcmi::Dcmi& dcmi, const DiscoveryOptions& options)
+      : dcmi_(dcmi), options_(options), hccn_(ReadKeyValues(options.hccn_conf)) {}
+
+  absl::StatusOr<Inventory> Run() {
+    inventory_.library = LibraryState::kReady;
+    inventory_.dcmi_version = OrUnknown(dcmi_.DcmiVersion());
+    inventory_.driver_version = OrUnknown(dcmi_.DriverVersion());
+    if (inventory_.driver_version.empty()) {
+      inventory_.driver_version = VersionOf(JoinPath(options_.ascend_root, "driver/version.info"));
+    }
+    inventory_.firmware_version =
+        VersionOf(JoinPath(options_.ascend_root, "firmware/version.info"));
+    const absl::StatusOr<dcmi::MultiDiePolicy> policy = dcmi_.GetMultiDiePolicy();
+    if (policy.ok()) {
+      inventory_.multi_die_policy = *policy == dcmi::MultiDiePolicy::kUnion
+                                        ? MultiDiePolicy::kUnion
+                                        : MultiDiePolicy::kIndependent;
+    }
+
+    ASCEND_ASSIGN_OR_RETURN(const std::vector<int> cards, dcmi_.Cards(), "listing the NPU cards");
+    for (const int card : cards) {
+      const absl::StatusOr<std::vector<dcmi::ChipAddress>> units = dcmi_.Units(card);
+      if (!units.ok()) {
+        Skip({card, -1}, "its units cannot be listed", units.status());
+        continue;
+      }
+      for (const dcmi::ChipAddress& unit : *units) AddUnit(unit);
+    }
+
+    std::sort(inventory_.chips.begin(), inventory_.chips.end(),
+              [](const Chip& a, const Chip& b) { return a.physical_id < b.physical_id; });
+    NameDuoCards();
+    return std::move(inventory_);
+  }
+
+ private:
+  void Skip(dcmi::ChipAddress unit, absl::string_view reason, const absl::Status& status) {
+    inventory_.skipped.push_back(
+        {unit.card, unit.device, absl::StrCat(reason, ": ", status.message())});
+  }
+
+  void AddUnit(dcmi::ChipAddress unit) {
+    const absl::StatusOr<dcmi::UnitType> type = dcmi_.Type(unit);
+    if (!type.ok()) return Skip(unit, "the type of the unit is unknown", type.status());
+    if (*type != dcmi::UnitType::kNpu) return;
+    const absl::StatusOr<int> physical = dcmi_.PhysicalId(unit);
+    if (!physical.ok()) return Skip(unit, "it has no physical id", physical.status());
+    const absl::StatusOr<int> logic = dcmi_.LogicId(unit);
+    if (!physical_ids_.insert(*physical).second) {
+      return Skip(unit, "duplicate",
+                  absl::AlreadyExistsError(
+                      absl::StrCat("another chip has the physical id ", *physical, " as well")));
+    }
+
+    Chip chip{.physical_id = *physical,
+              .logic_id = logic.ok() ? *logic : -1,
+              .card_id = unit.card,
+              .device_id = unit.device};
+    chip.health = HealthOf(dcmi_.Health(unit));
+    Identify(unit, chip);
+    Locate(unit, chip);
+    Measure(unit, chip);
+    chip.roce_address = RoceAddress(unit, chip.physical_id);
+    inventory_.chips.push_back(std::move(chip));
+  }
+
+  // Family, model, board, ids. A new library may not tell one of them: the others count.
+  void Identify(dcmi::ChipAddress unit, Chip& chip) {
+    const bool flat = dcmi_.generation() == dcmi::Generation::kFlat;
+    const dcmi::ChipInfo info = OrUnknown(dcmi_.Chip(unit));
+    chip.board_id = OrUnknown(dcmi_.Board(unit)).board_id;
+    chip.family = DetectFamily(info.name, chip.board_id);
+    // Only 950 speaks the second generation.
+    if (chip.family == Family::kUnknown && flat) chip.family = Family::k950;
+    chip.model = ModelName(info.name, info.npu_name);
+    chip.aicore_count = info.aicore_count;
+    chip.node_number = NodeNumber(chip.family, chip.physical_id, chip.logic_id);
+    const absl::StatusOr<dcmi::DieId> die =
+        dcmi_.Die(unit, chip.family == Family::k950 ? dcmi::DieType::kDdie : dcmi::DieType::kVdie);
+    if (die.ok()) chip.uuid = UuidText(*die);
+    chip.serial = OrUnknown(dcmi_.SerialNumber(unit));
+  }
+
+  void Locate(dcmi::ChipAddress unit, Chip& chip) {
+    chip.pci_bus_id = OrUnknown(dcmi_.Pci(unit)).bus_id;
+    if (!chip.pci_bus_id.empty()) {
+      const std::string directory =
+          JoinPath(options_.sysfs_root, absl::StrCat("bus/pci/devices/", chip.pci_bus_id));
+      chip.numa_node = NumaNode(directory);
+      chip.pcie_root = PcieRoot(directory);
+    }
+    chip.hccs_group = HccsGroup(chip.family, chip.board_id, chip.physical_id);
+    if (chip.family == Family::kA3) {
+      // The dies 2k and 2k+1 are one package, joined by SIO.
+      chip.module = absl::StrCat("module-", chip.physical_id / 2);
+      if (inventory_.multi_die_policy != MultiDiePolicy::kIndependent) {
+        chip.module_peer_physical_id = chip.physical_id ^ 1;
+      }
+    }
+    if (chip.family == Family::kA3 || chip.family == Family::k950) {
+      const absl::StatusOr<dcmi::SuperPodInfo> pod = dcmi_.SuperPod(unit);
+      // Uncertain: all ones is taken for "not part of a super-pod".
+      if (pod.ok() && pod->id != UINT32_MAX) chip.super_pod_id = pod->id;
+      if (pod.ok() && pod->server_index != UINT32_MAX) chip.super_pod_server = pod->server_index;
+    }
+  }
+
+  void Measure(dcmi::ChipAddress unit, Chip& chip) {
+    absl::StatusOr<dcmi::MemoryInfo> memory = absl::UnimplementedError("");
+    if (chip.family == Family::kUnknown || HasHbm(chip.family)) memory = dcmi_.HbmMemory(unit);
+    if (chip.family == Family::kUnknown ? !memory.ok() : !HasHbm(chip.family)) {
+      memory = dcmi_.DdrMemory(unit);
+    }
+    if (memory.ok()) chip.memory_mib = NominalMemoryMib(chip.family, memory->total_mib);
+    chip.aicpu_count = OrUnknown(dcmi_.AicpuCount(unit));
+  }
+
+  std::string RoceAddress(dcmi::ChipAddress unit, int physical_id) {
+    absl::StatusOr<std::string> address = dcmi_.RoceAddress(unit);
+    if (address.ok()) return *std::move(address);
+    const auto line = hccn_.find(absl::StrCat("address_", physical_id));
+    return line == hccn_.end() ? "" : line->second;
+  }
+
+  // Both chips of a Duo card have its card id.
+  void NameDuoCards() {
+    std::map<int, int> chips_of_card;
+    for (const Chip& chip : inventory_.chips) {
+      if (chip.family == Family::k310P) ++chips_of_card[chip.card_id];
+    }
+    for (Chip& chip : inventory_.chips) {
+      if (chip.family == Family::k310P && chips_of_card[chip.card_id] > 1) {
+        chip.module = absl::StrCat("card-", chip.card_id);
+      }
+    }
+  }
+
+  dcmi::Dcmi& dcmi_;
+  const DiscoveryOptions& options_;
+  const std::map<std::string, std::string> hccn_;
+  std::set<int> physical_ids_;
+  Inventory inventory_;
+};
+
+}  // namespace
+
+absl::StatusOr<Inventory> Discover(dcmi::Dcmi& dcmi, const DiscoveryOptions& options) {
+  return Discovery(dcmi, options).Run();
+}
+
+}  // namespace ascend::vnpu
