@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "absl/strings/cord.h"
+
 namespace ascend {
 namespace {
 
@@ -30,7 +32,11 @@ absl::StatusCode CodeOf(int error_number) {
 
 absl::Status Annotate(const absl::Status& status, absl::string_view context) {
   if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(context, ": ", status.message()));
+  absl::Status annotated(status.code(), absl::StrCat(context, ": ", status.message()));
+  status.ForEachPayload([&annotated](absl::string_view type, const absl::Cord& payload) {
+    annotated.SetPayload(type, payload);
+  });
+  return annotated;
 }
 
 absl::Status ErrnoToStatus(int error_number, absl::string_view what) {

@@ -17,7 +17,8 @@
 
 namespace ascend {
 
-// The same status with "`context`: " before its message; an OK status is returned unchanged.
+// The same status, payloads included, with "`context`: " before its message; an OK status is
+// returned unchanged.
 absl::Status Annotate(const absl::Status& status, absl::string_view context);
 
 // Maps an errno value to a Status whose message is "`what`: <strerror>". ENOENT is kNotFound,
