@@ -61,11 +61,11 @@ def outside(options):
         cgroups.create()
         environment = {**os.environ, "E2E_WORK": work, "E2E_NODE": NODE_NAME, "E2E_PROGRAMS": programs,
                        "E2E_CGROUP": cgroups.name, "E2E_IMAGES": ":".join(paths)}
-        # The node gets the signals of the terminal itself; this process only waits for it to end.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, lambda *_: child.terminate())
         child = subprocess.Popen([*sandbox.UNSHARE, sys.executable, "-m", "npunode", "--inside", *sys.argv[1:]],
                                  env=environment, preexec_fn=sandbox.die_with_parent)
+        # Ctrl-C reaches the command by itself; this process only waits. unshare blocks SIGTERM.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, lambda *_: child.kill())
         status = child.wait()
     finally:
         cgroups.remove()
@@ -96,6 +96,8 @@ def _guarded(options):
     except (NodeError, OSError) as error:
         print(f"node.sh: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -105,7 +105,7 @@ class Namespace:
 
     def create(self, *objects):
         paths = {"Pod": f"{self.path}/pods", "ResourceClaim": self.claims,
-                 "ResourceClaimTemplate": self.claims + "templates",
+                 "ResourceClaimTemplate": self.claims.replace("resourceclaims", "resourceclaimtemplates"),
                  "Job": f"/apis/batch/v1/namespaces/{self.name}/jobs",
                  "PersistentVolumeClaim": f"{self.path}/persistentvolumeclaims"}
         return [self.api.create(paths[item["kind"]], item) for item in objects]
@@ -173,7 +173,7 @@ class Namespace:
     def close(self, seconds=60):
         """Deletes pods and claims, waits until no chip is held by them, then drops the namespace."""
         self.api.delete(f"/apis/batch/v1/namespaces/{self.name}/jobs?propagationPolicy=Background")
-        self.api.delete(f"{self.path}/pods")
+        self.api.delete(f"{self.path}/pods", grace_seconds=1)
         wait_for(f"pods of {self.name} gone", lambda: not self.api.get(f"{self.path}/pods")["items"], seconds=seconds)
         uids = {claim["metadata"]["uid"] for claim in self.api.get(self.claims)["items"]}
         self.api.delete(self.claims)
