@@ -1,11 +1,16 @@
 // What this driver asks of the Kubernetes API, behind an interface so that tests can stand in.
 //
 // Errors of every call: kNotFound (404), kAlreadyExists / kAborted (409 on create / on update or a
-// failed precondition), kOutOfRange (410: list again), kInvalidArgument (400, 422, with the server's
-// causes in the message), kUnauthenticated (401 also after the token was re-read),
-// kPermissionDenied (403), kUnavailable (no connection, 429, 5xx; worth a retry, see RetryAfter),
-// kDeadlineExceeded, kCancelled (the client is shutting down). Messages name verb, path and, from
-// the server's Status object, the reason.
+// failed precondition), kOutOfRange (410: list again), kInvalidArgument (400, 413, 422, with the
+// server's causes in the message, see HasCause; also a name that cannot be one),
+// kUnauthenticated (401 also after the token was re-read), kPermissionDenied (403), kUnimplemented
+// (404 for the whole API: a server before Kubernetes 1.34), kUnavailable (no connection, 429, 5xx;
+// worth a retry, see RetryAfter), kDeadlineExceeded, kInternal (an answer that is too large or not
+// what the API promises), kCancelled (the client is shutting down). Messages name verb, path and,
+// from the server's Status object, the reason.
+//
+// The client repeats a request by itself only after a 401 and when a kept connection turns out to
+// be dead before any answer; a create may therefore report kAlreadyExists for its own object.
 #ifndef ASCEND_DRA_KUBELETPLUGIN_KUBE_CLIENT_H_
 #define ASCEND_DRA_KUBELETPLUGIN_KUBE_CLIENT_H_
 
@@ -17,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "kubeletplugin/kube/resource_claim.h"
 #include "kubeletplugin/kube/resource_slice.h"
@@ -25,6 +31,9 @@ namespace ascend::kube {
 
 // The server's Retry-After of a kUnavailable error, if it sent one.
 std::optional<absl::Duration> RetryAfter(const absl::Status& status);
+
+// Whether the server gave `reason` ("FieldValueForbidden") among its causes of the error.
+bool HasCause(const absl::Status& status, absl::string_view reason);
 
 struct Node {
   std::string name;
@@ -65,7 +74,8 @@ class Watch {
   virtual ~Watch() = default;
 };
 
-// Thread-safe. Calls block the caller until the answer or `timeout`.
+// Thread-safe. Calls block the caller until the answer or `timeout`. Destroying the client ends
+// running calls and watches with kCancelled.
 class Client {
  public:
   virtual ~Client() = default;
@@ -81,10 +91,13 @@ class Client {
                                                        absl::Duration timeout) = 0;
   // `on_event` for each event, then `on_end` exactly once unless the watch is destroyed first
   // (kOutOfRange: list again; OK: the server's time-out, continue from the last version seen).
-  // Both run on the client's thread and must return quickly.
-  virtual std::unique_ptr<Watch> WatchResourceSlices(
-      const std::string& driver, const std::string& node_name, const std::string& resource_version,
-      std::function<void(SliceEvent)> on_event, std::function<void(absl::Status)> on_end) = 0;
+  // Both run on the client's thread, must return quickly and must not call the client; they may
+  // destroy the watch.
+  virtual std::unique_ptr<Watch> WatchResourceSlices(const std::string& driver,
+                                                     const std::string& node_name,
+                                                     const std::string& resource_version,
+                                                     std::function<void(SliceEvent)> on_event,
+                                                     std::function<void(absl::Status)> on_end) = 0;
 
   // Each returns the object as the server stored it: fields it does not know are missing there.
   virtual absl::StatusOr<ResourceSlice> CreateResourceSlice(const ResourceSlice& slice,

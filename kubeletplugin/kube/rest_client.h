@@ -13,26 +13,30 @@
 
 namespace ascend::kube {
 
-// Where the API server is and how to prove who we are.
+// Where the API server is and how to prove who we are. Every file is read again when it changes.
 struct ConnectionConfig {
-  std::string server;               // "https://10.0.0.1:443", or http:// for tests
-  std::string ca_file;              // PEM; empty with http, or when ca_data is set
-  std::string ca_data;              // PEM text
-  std::string token_file;           // re-read when it changes; empty = none
-  std::string token;                // a fixed one; token_file wins
+  std::string server;      // "https://10.0.0.1:443", or http:// for tests
+  std::string ca_file;     // PEM; neither this nor ca_data: the system's authorities
+  std::string ca_data;     // PEM text; goes before the file, as below
+  std::string token_file;  // re-read when it changes; empty = none
+  std::string token;       // a fixed one; token_file wins
   std::string client_certificate_file, client_key_file;  // empty = none
   std::string client_certificate_data, client_key_data;  // PEM text
   bool insecure_skip_tls_verify = false;
-  std::string tls_server_name;      // empty = from the URL
+  std::string tls_server_name;  // empty = from the URL
 };
 
 // From KUBERNETES_SERVICE_HOST/PORT and the service account's directory. kFailedPrecondition that
 // says what is missing outside a cluster.
-absl::StatusOr<ConnectionConfig> InClusterConfig();
-// From the current context of a kubeconfig file. Exec and auth-provider plugins are refused.
+absl::StatusOr<ConnectionConfig> InClusterConfig(
+    const std::string& service_account_dir = "/var/run/secrets/kubernetes.io/serviceaccount");
+// From the current context of a kubeconfig file; relative paths in it are relative to the file.
+// kInvalidArgument for what this client cannot do: exec and auth-provider plugins, passwords,
+// impersonation, a proxy.
 absl::StatusOr<ConnectionConfig> ConfigFromKubeconfig(const std::string& path);
 
-// Starts the client's thread; connects with the first request. `user_agent` like
+// Starts the client's thread; connects with the first request. Fails if the configuration is
+// contradictory or one of its files cannot be read. `user_agent` like
 // "ascend-dra-kubeletplugin/0.1.0".
 absl::StatusOr<std::unique_ptr<Client>> CreateRestClient(ConnectionConfig config,
                                                          std::string user_agent);
