@@ -14,7 +14,7 @@ snapshot() {
     find /dev -maxdepth 1 -name 'davinci*'
     find /var/lib/kubelet /var/lib/containerd /etc/cdi /var/run/cdi /usr/local/Ascend -maxdepth 1 2>/dev/null || true
     find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'ascend-dra-e2e.*'
-    pgrep -x 'kubelet|containerd|etcd|kube-apiserver|kube-scheduler' || true
+    pgrep -x 'kubelet|containerd|etcd|kube-scheduler' || true
   } >"$state/$1"
 }
 

@@ -15,7 +15,9 @@ def main(folder):
             skipped += int(suite.get("skipped"))
     if os.path.exists(f"{folder}/not-run"):
         with open(f"{folder}/not-run") as file:
-            print("nodes that did not come up: " + " ".join(file.read().split()))
+            nodes = file.read().split()
+        print("nodes that did not come up: " + " ".join(nodes))
+        failed, total = failed + len(nodes), total + len(nodes)
     print(f"e2e: {max(total - failed - skipped, 0)} passed, {failed} failed"
           + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed or not total or os.path.exists(f"{folder}/failed") else 0
