@@ -13,24 +13,31 @@ namespace ascend::agent {
 
 // What is known of the node at one moment.
 struct View {
-  bool connected = false;       // the watch on the agent is up
+  bool connected = false;           // the watch on the agent is up
   absl::Duration disconnected_for;  // zero while connected
   // Null until an agent answered for the first time. Kept while the agent is away.
   std::shared_ptr<const vnpu::Inventory> inventory;
 };
 
-// Keeps a watch on the agent's socket and re-connects by itself with a short back-off, also when
-// the socket is re-created. Thread-safe.
+// Keeps a watch on the agent's socket and re-connects by itself with a short back-off, at once when
+// the socket is re-created. An agent that is stopped or hangs counts as disconnected, too: it does
+// not answer keepalive pings. Thread-safe.
 class Client {
  public:
   struct Options {
-    std::string socket_path;
+    std::string socket_path;  // absolute; neither it nor its directory need exist yet
     absl::Duration connect_backoff_min = absl::Milliseconds(20);
     absl::Duration connect_backoff_max = absl::Seconds(1);
+    // From the start of an attempt to the first inventory; then the attempt is given up.
+    absl::Duration connect_timeout = absl::Seconds(5);
+    // A ping is sent each keepalive_time; without an answer in keepalive_timeout the watch is down.
+    absl::Duration keepalive_time = absl::Seconds(3);
+    absl::Duration keepalive_timeout = absl::Seconds(3);
   };
   // Starts at once. `on_change` runs on the client's thread after each new inventory and after the
   // connection came up or went; it must return quickly and must not destroy the client.
   Client(Options options, std::function<void()> on_change);
+  // Ends the watch and waits for a running `on_change`; none follows.
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;

@@ -1,0 +1,229 @@
+#include "vnpu/agent/client.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "agent.grpc.pb.h"
+#include "base/core/directory_watch.h"
+#include "base/core/mutex.h"
+#include "base/runtime/clock.h"
+#include "base/runtime/logging.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/support/async_stream.h"
+#include "vnpu/agent/channel.h"
+#include "vnpu/agent/convert.h"
+
+namespace ascend::agent {
+
+class Client::Impl {
+ public:
+  Impl(Options options, std::function<void()> on_change)
+      : options_(std::move(options)),
+        on_change_(std::move(on_change)),
+        disconnected_since_(Clock::Real().Monotonic()) {
+    // Shortens the wait for a new socket. Without it (no inotify left) the back-off remains.
+    const std::string directory = options_.socket_path.substr(0, options_.socket_path.rfind('/'));
+    absl::StatusOr<std::unique_ptr<DirectoryWatch>> watch =
+        DirectoryWatch::Start(directory.empty() ? "/" : directory, [this] { SocketMayBeNew(); });
+    if (watch.ok()) {
+      directory_watch_ = *std::move(watch);
+    } else {
+      LogWarning("cannot watch for the agent's socket, will look every second",
+                 {{"path", directory}, {"error", watch.status()}});
+    }
+    thread_ = std::thread([this] { Run(); });
+  }
+
+  ~Impl() {
+    directory_watch_.reset();
+    {
+      MutexLock lock(&mutex_);
+      stopping_ = true;
+      wake_.SignalAll();
+      if (context_ != nullptr) context_->TryCancel();
+    }
+    thread_.join();
+  }
+
+  View Current() const {
+    MutexLock lock(&mutex_);
+    return {.connected = connected_,
+            .disconnected_for =
+                connected_ ? absl::ZeroDuration() : Clock::Real().Monotonic() - disconnected_since_,
+            .inventory = inventory_};
+  }
+
+ private:
+  void Run();
+  // One watch from its start to its end. Returns why it ended.
+  grpc::Status Watch();
+  void Received(const v1alpha1::Inventory& message);
+  void Ended(const grpc::Status& status);
+  void WaitBeforeRetry();
+  void SocketMayBeNew();
+  bool Stopping() const {
+    MutexLock lock(&mutex_);
+    return stopping_;
+  }
+
+  const Options options_;
+  const std::function<void()> on_change_;
+  std::unique_ptr<DirectoryWatch> directory_watch_;
+
+  mutable Mutex mutex_;
+  CondVar wake_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool socket_may_be_new_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of the watch under way
+  absl::Duration backoff_ ABSL_GUARDED_BY(mutex_);                  // zero: begin anew
+  bool connected_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Duration disconnected_since_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const vnpu::Inventory> inventory_ ABSL_GUARDED_BY(mutex_);
+
+  std::thread thread_;
+};
+
+void Client::Impl::SocketMayBeNew() {
+  MutexLock lock(&mutex_);
+  socket_may_be_new_ = true;
+  wake_.SignalAll();
+}
+
+void Client::Impl::Run() {
+  while (!Stopping()) {
+    const grpc::Status status = Watch();
+    Ended(status);
+    WaitBeforeRetry();
+  }
+}
+
+void Client::Impl::WaitBeforeRetry() {
+  MutexLock lock(&mutex_);
+  // A socket is there a moment before it is listened on: also one that was just seen to appear gets
+  // the shortest wait, and the attempts after it start from there.
+  backoff_ = backoff_ == absl::ZeroDuration() || socket_may_be_new_
+                 ? options_.connect_backoff_min
+                 : std::min(2 * backoff_, options_.connect_backoff_max);
+  socket_may_be_new_ = false;
+  const absl::Duration end = Clock::Real().Monotonic() + backoff_;
+  while (!stopping_) {
+    if (socket_may_be_new_) {
+      socket_may_be_new_ = false;
+      backoff_ = absl::ZeroDuration();
+      return;
+    }
+    const absl::Duration left = end - Clock::Real().Monotonic();
+    if (left <= absl::ZeroDuration()) return;
+    wake_.WaitFor(&mutex_, left);
+  }
+}
+
+grpc::Status Client::Impl::Watch() {
+  const std::unique_ptr<v1alpha1::NpuAgent::Stub> stub = v1alpha1::NpuAgent::NewStub(
+      NewChannel(options_.socket_path, options_.keepalive_time, options_.keepalive_timeout));
+  grpc::ClientContext context;
+  // A queue on this thread alone: its waits take a deadline, and no thread of gRPC is needed.
+  grpc::CompletionQueue queue;
+  {
+    MutexLock lock(&mutex_);
+    if (stopping_) return grpc::Status::CANCELLED;
+    context_ = &context;
+  }
+
+  // One operation is under way at any time, so that the tags need not tell them apart.
+  enum class Step { kStart, kRead, kFinish, kEnd } step = Step::kStart;
+  v1alpha1::Inventory message;
+  grpc::Status status;
+  bool first = true;
+  const gpr_timespec connect_deadline = MonotonicIn(options_.connect_timeout);
+  const auto reader =
+      stub->PrepareAsyncWatchInventory(&context, v1alpha1::WatchInventoryRequest(), &queue);
+  reader->StartCall(nullptr);
+  bool gave_up = false;
+  while (step != Step::kEnd) {
+    void* tag = nullptr;
+    bool ok = false;
+    const gpr_timespec deadline =
+        first && !gave_up ? connect_deadline : gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    if (queue.AsyncNext(&tag, &ok, deadline) == grpc::CompletionQueue::TIMEOUT) {
+      gave_up = true;
+      context.TryCancel();
+      continue;
+    }
+    switch (step) {
+      case Step::kRead:
+        if (ok) {
+          first = false;
+          Received(message);
+        }
+        [[fallthrough]];
+      case Step::kStart:
+        if (ok) {
+          step = Step::kRead;
+          message.Clear();
+          reader->Read(&message, nullptr);
+        } else {
+          step = Step::kFinish;
+          reader->Finish(&status, nullptr);
+        }
+        break;
+      case Step::kFinish:
+      case Step::kEnd:
+        step = Step::kEnd;
+        break;
+    }
+  }
+  {
+    MutexLock lock(&mutex_);
+    context_ = nullptr;
+  }
+  queue.Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue.Next(&tag, &ok)) {
+  }
+  if (gave_up) return {grpc::StatusCode::DEADLINE_EXCEEDED, "the agent does not answer"};
+  return status;
+}
+
+void Client::Impl::Received(const v1alpha1::Inventory& message) {
+  auto inventory = std::make_shared<const vnpu::Inventory>(FromProto(message));
+  bool came_up = false;
+  {
+    MutexLock lock(&mutex_);
+    if (stopping_) return;
+    came_up = !connected_;
+    connected_ = true;
+    backoff_ = absl::ZeroDuration();
+    inventory_ = inventory;
+  }
+  if (came_up) {
+    LogInfo("agent connected",
+            {{"path", options_.socket_path}, {"instance", inventory->agent_instance}});
+  }
+  on_change_();
+}
+
+void Client::Impl::Ended(const grpc::Status& status) {
+  {
+    MutexLock lock(&mutex_);
+    if (stopping_ || !connected_) return;
+    connected_ = false;
+    disconnected_since_ = Clock::Real().Monotonic();
+  }
+  LogWarning("agent disconnected, the last inventory stays in use",
+             {{"path", options_.socket_path}, {"error", status.error_message()}});
+  on_change_();
+}
+
+Client::Client(Options options, std::function<void()> on_change)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(on_change))) {}
+
+Client::~Client() = default;
+
+View Client::Current() const { return impl_->Current(); }
+
+}  // namespace ascend::agent

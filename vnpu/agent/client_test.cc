@@ -1,0 +1,234 @@
+#include "vnpu/agent/client.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "base/core/file.h"
+#include "base/core/mutex.h"
+#include "base/core/status_matchers.h"
+#include "base/core/temp_dir.h"
+#include "base/core/unique_fd.h"
+#include "base/runtime/clock.h"
+#include "gmock/gmock.h"
+#include "vnpu/agent/inventory_feed.h"
+#include "vnpu/agent/server.h"
+
+namespace ascend::agent {
+namespace {
+
+constexpr absl::Duration kLong = absl::Seconds(30);
+
+vnpu::Inventory WithChips(int count) {
+  vnpu::Inventory inventory = {.library = vnpu::LibraryState::kReady};
+  for (int i = 0; i < count; ++i) {
+    inventory.chips.push_back({.physical_id = i, .health = vnpu::Health::kOk});
+  }
+  return inventory;
+}
+
+// A client whose changes a test can wait for.
+class TestClient {
+ public:
+  explicit TestClient(Client::Options options)
+      : client_(std::move(options), [this] {
+          MutexLock lock(&mutex_);
+          ++changes_;
+          changed_.SignalAll();
+        }) {}
+
+  template <typename Condition>
+  [[nodiscard]] bool WaitUntil(Condition condition) {
+    const absl::Duration end = Clock::Real().Monotonic() + kLong;
+    MutexLock lock(&mutex_);
+    while (!condition(client_.Current())) {
+      const absl::Duration left = end - Clock::Real().Monotonic();
+      if (left <= absl::ZeroDuration()) return false;
+      changed_.WaitFor(&mutex_, left);
+    }
+    return true;
+  }
+  [[nodiscard]] bool WaitConnected() {
+    return WaitUntil([](const View& view) { return view.connected; });
+  }
+  [[nodiscard]] bool WaitDisconnected() {
+    return WaitUntil([](const View& view) { return !view.connected; });
+  }
+  [[nodiscard]] bool WaitForChips(size_t count) {
+    return WaitUntil([count](const View& view) {
+      return view.connected && view.inventory->chips.size() == count;
+    });
+  }
+  int changes() {
+    MutexLock lock(&mutex_);
+    return changes_;
+  }
+  View Current() const { return client_.Current(); }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  Client client_;  // goes first
+};
+
+class ClientTest : public ::testing::Test {
+ protected:
+  void StartServer(const std::string& path = "") {
+    auto server = AgentServer::Start({.socket_path = path.empty() ? socket_ : path, .version = "1"},
+                                     feed_.get());
+    ASSERT_THAT(server, IsOk());
+    server_ = *std::move(server);
+  }
+  // As another process would: nothing of the old one is left.
+  void RestartServer(const std::string& instance) {
+    server_.reset();
+    feed_ = std::make_unique<InventoryFeed>(instance);
+    StartServer();
+  }
+  Client::Options Options() const { return {.socket_path = socket_}; }
+
+  TempDir directory_;
+  const std::string socket_ = directory_.File("agent.sock");
+  std::unique_ptr<InventoryFeed> feed_ = std::make_unique<InventoryFeed>("one");
+  std::unique_ptr<AgentServer> server_;
+};
+
+TEST_F(ClientTest, NothingIsKnownBeforeAnAgentAnswered) {
+  TestClient client(Options());
+  const View view = client.Current();
+  EXPECT_FALSE(view.connected);
+  EXPECT_EQ(view.inventory, nullptr);
+  EXPECT_GE(view.disconnected_for, absl::ZeroDuration());
+  EXPECT_EQ(client.changes(), 0);
+}
+
+TEST_F(ClientTest, FollowsTheAgent) {
+  feed_->Publish(WithChips(1));
+  StartServer();
+  TestClient client(Options());
+  ASSERT_TRUE(client.WaitForChips(1));
+  EXPECT_EQ(client.Current().disconnected_for, absl::ZeroDuration());
+  EXPECT_EQ(*client.Current().inventory, *feed_->Current());
+  feed_->Publish(WithChips(2));
+  ASSERT_TRUE(client.WaitForChips(2));
+  EXPECT_GE(client.changes(), 2);
+}
+
+TEST_F(ClientTest, AnAgentThatStartsLaterIsFoundAtOnce) {
+  Client::Options options = Options();
+  // So long that the wait ends only because the socket was seen to appear.
+  options.connect_backoff_max = absl::Minutes(10);
+  TestClient client(options);
+  StartServer();
+  EXPECT_TRUE(client.WaitConnected());
+}
+
+TEST_F(ClientTest, TheDirectoryMayAppearLater) {
+  Client::Options options = Options();
+  options.socket_path = directory_.File("later/agent.sock");
+  TestClient client(options);
+  ASSERT_EQ(mkdir(directory_.File("later").c_str(), 0700), 0);
+  StartServer(options.socket_path);
+  EXPECT_TRUE(client.WaitConnected());
+  server_.reset();
+}
+
+TEST_F(ClientTest, KeepsTheLastInventoryWhileTheAgentIsAway) {
+  feed_->Publish(WithChips(8));
+  StartServer();
+  TestClient client(Options());
+  ASSERT_TRUE(client.WaitForChips(8));
+  server_.reset();
+  ASSERT_TRUE(client.WaitDisconnected());
+  const View view = client.Current();
+  ASSERT_NE(view.inventory, nullptr);
+  EXPECT_EQ(view.inventory->chips.size(), 8u);
+  EXPECT_EQ(view.inventory->agent_instance, "one");
+  EXPECT_GT(view.disconnected_for, absl::ZeroDuration());
+}
+
+TEST_F(ClientTest, ReconnectsToTheNextAgent) {
+  StartServer();
+  TestClient client(Options());
+  ASSERT_TRUE(client.WaitConnected());
+  for (int i = 2; i < 6; ++i) {
+    const std::string instance = std::to_string(i);
+    RestartServer(instance);
+    ASSERT_TRUE(client.WaitUntil([&](const View& view) {
+      return view.connected && view.inventory->agent_instance == instance;
+    }));
+  }
+}
+
+TEST_F(ClientTest, FollowsASocketThatWasRemovedAndCreatedAnew) {
+  StartServer();
+  TestClient client(Options());
+  ASSERT_TRUE(client.WaitConnected());
+  server_.reset();
+  ASSERT_TRUE(client.WaitDisconnected());
+  ASSERT_EQ(unlink((socket_ + ".lock").c_str()), 0);
+  StartServer();
+  EXPECT_TRUE(client.WaitConnected());
+}
+
+TEST_F(ClientTest, TwoClientsSeeTheSame) {
+  StartServer();
+  TestClient one(Options());
+  TestClient two(Options());
+  feed_->Publish(WithChips(5));
+  EXPECT_TRUE(one.WaitForChips(5));
+  EXPECT_TRUE(two.WaitForChips(5));
+}
+
+TEST_F(ClientTest, ASocketThatNobodyServesIsGivenUpAndReplaced) {
+  // Like an agent that was stopped right at its start: connects, answers nothing.
+  UniqueFd silent(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  memcpy(address.sun_path, socket_.data(), socket_.size());
+  ASSERT_EQ(bind(silent.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(listen(silent.get(), 8), 0);
+
+  Client::Options options = Options();
+  options.connect_timeout = absl::Milliseconds(100);
+  TestClient client(options);
+  const UniqueFd attempt(accept(silent.get(), nullptr, nullptr));
+  const UniqueFd next_attempt(accept(silent.get(), nullptr, nullptr));  // the first was given up
+  ASSERT_TRUE(next_attempt.valid());
+  EXPECT_FALSE(client.Current().connected);
+  silent.Reset();
+  StartServer();
+  EXPECT_TRUE(client.WaitConnected());
+}
+
+TEST_F(ClientTest, DestructionIsPromptInEveryState) {
+  const absl::Duration start = Clock::Real().Monotonic();
+  Client::Options options = Options();
+  options.connect_backoff_min = options.connect_backoff_max = absl::Minutes(10);
+  {
+    TestClient never_connected(options);
+  }
+  for (int i = 0; i < 20; ++i) TestClient at_once(Options());
+  StartServer();
+  for (int i = 0; i < 20; ++i) TestClient while_connecting(Options());
+  {
+    TestClient connected(options);
+    ASSERT_TRUE(connected.WaitConnected());
+  }
+  {
+    TestClient waiting(options);
+    ASSERT_TRUE(waiting.WaitConnected());
+    server_.reset();
+    ASSERT_TRUE(waiting.WaitDisconnected());
+  }
+  EXPECT_LT(Clock::Real().Monotonic() - start, absl::Seconds(20));
+}
+
+}  // namespace
+}  // namespace ascend::agent

@@ -1,0 +1,130 @@
+#include "vnpu/agent/convert.h"
+
+#include "gmock/gmock.h"
+
+namespace ascend::agent {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+vnpu::Inventory FullInventory() {
+  vnpu::Chip full{.physical_id = 6,
+                  .logic_id = 5,
+                  .card_id = 3,
+                  .device_id = 1,
+                  .node_number = 6,
+                  .family = vnpu::Family::kA3,
+                  .model = "Ascend910_9392",
+                  .board_id = 0xb0,
+                  .uuid = "00000001-00000002-00000003-00000004-00000005",
+                  .serial = "SN1",
+                  .pci_bus_id = "0000:c1:00.0",
+                  .pcie_root = "pci0000:c0",
+                  .numa_node = 0,
+                  .memory_mib = 65536,
+                  .aicore_count = 24,
+                  .aicpu_count = 7,
+                  .health = vnpu::Health::kMinor,
+                  .hccs_group = "0",
+                  .module = "3",
+                  .module_peer_physical_id = 7,
+                  .super_pod_id = 0,
+                  .super_pod_server = int64_t{1} << 40,
+                  .roce_address = "29.17.151.115"};
+  vnpu::Chip bare;
+  bare.physical_id = 8;
+  return {.revision = uint64_t{1} << 60,
+          .agent_instance = "abc",
+          .library = vnpu::LibraryState::kNotResponding,
+          .library_message = "a call did not return",
+          .library_path = "/usr/local/dcmi/libdcmi.so",
+          .dcmi_version = "7.0",
+          .driver_version = "25.5.1",
+          .firmware_version = "7.8.0.6.201",
+          .multi_die_policy = vnpu::MultiDiePolicy::kUnion,
+          .chips = {full, bare},
+          .skipped = {{.card_id = 4, .device_id = 1, .reason = "not an NPU"}}};
+}
+
+TEST(ConvertTest, EveryFieldSurvivesTheRoundTrip) {
+  EXPECT_EQ(FromProto(ToProto(FullInventory())), FullInventory());
+}
+
+TEST(ConvertTest, EveryFieldOfTheMessagesIsFilled) {
+  // Catches a field that is added to the messages but not to the conversion.
+  const v1alpha1::Inventory message = ToProto(FullInventory());
+  const auto expect_all_set = [](const google::protobuf::Message& m) {
+    const google::protobuf::Descriptor& type = *m.GetDescriptor();
+    for (int i = 0; i < type.field_count(); ++i) {
+      const google::protobuf::FieldDescriptor* field = type.field(i);
+      const bool is_set = field->is_repeated() ? m.GetReflection()->FieldSize(m, field) > 0
+                                               : m.GetReflection()->HasField(m, field);
+      EXPECT_TRUE(is_set) << field->full_name();
+    }
+  };
+  expect_all_set(message);
+  expect_all_set(message.chips(0));
+  expect_all_set(message.skipped(0));
+}
+
+TEST(ConvertTest, AnEmptyInventorySurvivesTheRoundTrip) {
+  EXPECT_EQ(FromProto(ToProto(vnpu::Inventory{})), vnpu::Inventory{});
+}
+
+TEST(ConvertTest, AbsentNumbersDoNotBecomeZero) {
+  const vnpu::Inventory inventory = FromProto(ToProto(FullInventory()));
+  ASSERT_THAT(inventory.chips, SizeIs(2));
+  EXPECT_EQ(inventory.chips[0].numa_node, 0);
+  EXPECT_EQ(inventory.chips[0].super_pod_id, 0);
+  EXPECT_EQ(inventory.chips[1].numa_node, std::nullopt);
+  EXPECT_EQ(inventory.chips[1].module_peer_physical_id, std::nullopt);
+  EXPECT_EQ(inventory.chips[1].super_pod_id, std::nullopt);
+  EXPECT_EQ(inventory.chips[1].super_pod_server, std::nullopt);
+}
+
+TEST(ConvertTest, NamesOfAllEnumeratorsSurvive) {
+  using vnpu::Family;
+  using vnpu::Health;
+  using vnpu::LibraryState;
+  using vnpu::MultiDiePolicy;
+  for (Family family : {Family::kUnknown, Family::k310, Family::k310B, Family::k310P, Family::k910A,
+                        Family::k910B, Family::kA3, Family::k950}) {
+    vnpu::Inventory inventory;
+    inventory.chips.push_back({.family = family});
+    EXPECT_EQ(FromProto(ToProto(inventory)), inventory);
+  }
+  for (Health health : {Health::kUnknown, Health::kOk, Health::kMinor, Health::kMajor,
+                        Health::kCritical, Health::kAbsent}) {
+    vnpu::Inventory inventory;
+    inventory.chips.push_back({.health = health});
+    EXPECT_EQ(FromProto(ToProto(inventory)), inventory);
+  }
+  for (LibraryState state : {LibraryState::kMissing, LibraryState::kStarting, LibraryState::kReady,
+                             LibraryState::kNotResponding, LibraryState::kFailed}) {
+    EXPECT_EQ(FromProto(ToProto({.library = state})).library, state);
+  }
+  for (MultiDiePolicy policy :
+       {MultiDiePolicy::kUnknown, MultiDiePolicy::kUnion, MultiDiePolicy::kIndependent}) {
+    EXPECT_EQ(FromProto(ToProto({.multi_die_policy = policy})).multi_die_policy, policy);
+  }
+}
+
+TEST(ConvertTest, UnknownNamesFromANewerAgentAreTolerated) {
+  v1alpha1::Inventory message;
+  message.set_library_state("hibernating");
+  message.set_multi_die_policy("sometimes");
+  message.add_chips()->set_family("960");
+  message.mutable_chips(0)->set_health("superb");
+
+  const vnpu::Inventory inventory = FromProto(message);
+  EXPECT_EQ(inventory.library, vnpu::LibraryState::kFailed);
+  EXPECT_EQ(inventory.multi_die_policy, vnpu::MultiDiePolicy::kUnknown);
+  ASSERT_THAT(inventory.chips, SizeIs(1));
+  EXPECT_EQ(inventory.chips[0].family, vnpu::Family::kUnknown);
+  EXPECT_EQ(inventory.chips[0].health, vnpu::Health::kUnknown);
+  EXPECT_THAT(inventory.skipped, IsEmpty());
+}
+
+}  // namespace
+}  // namespace ascend::agent

@@ -1,0 +1,321 @@
+#include "vnpu/agent/inventory_monitor.h"
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/core/mutex.h"
+#include "base/runtime/clock.h"
+#include "gmock/gmock.h"
+
+namespace ascend::agent {
+namespace {
+
+using ::ascend::vnpu::Health;
+using ::ascend::vnpu::Inventory;
+using ::ascend::vnpu::LibraryState;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Far more than anything here takes.
+constexpr absl::Duration kLong = absl::Seconds(30);
+
+// What a scripted library does; shared with the test, and with a reader that was left behind.
+class Script {
+ public:
+  // From now on reads return this.
+  void Answer(absl::StatusOr<Inventory> answer) {
+    MutexLock lock(&mutex_);
+    answer_ = std::move(answer);
+  }
+  // Reads that are under way or follow do not return until Release().
+  void Hang() {
+    MutexLock lock(&mutex_);
+    hanging_ = true;
+  }
+  void Release() {
+    MutexLock lock(&mutex_);
+    hanging_ = false;
+    changed_.SignalAll();
+  }
+  void WaitForReads(int count) {
+    MutexLock lock(&mutex_);
+    while (reads_ < count) changed_.Wait(&mutex_);
+  }
+  int reads() {
+    MutexLock lock(&mutex_);
+    return reads_;
+  }
+  absl::StatusOr<Inventory> Read() {
+    MutexLock lock(&mutex_);
+    ++reads_;
+    changed_.SignalAll();
+    while (hanging_) changed_.Wait(&mutex_);
+    return answer_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int reads_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool hanging_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::StatusOr<Inventory> answer_ ABSL_GUARDED_BY(mutex_) = Inventory();
+};
+
+class ScriptedSource : public InventorySource {
+ public:
+  explicit ScriptedSource(std::shared_ptr<Script> script) : script_(std::move(script)) {}
+  absl::StatusOr<Inventory> Read() override { return script_->Read(); }
+
+ private:
+  const std::shared_ptr<Script> script_;
+};
+
+Inventory Chips(std::vector<vnpu::Chip> chips) {
+  return {.library_path = "/lib/libdcmi.so", .driver_version = "25.5.1", .chips = std::move(chips)};
+}
+
+vnpu::Chip Chip(int physical_id, Health health = Health::kOk) {
+  return {.physical_id = physical_id, .model = "910B3", .health = health};
+}
+
+class InventoryMonitorTest : public ::testing::Test {
+ protected:
+  static constexpr InventoryMonitor::Options kFast = {.poll_interval = absl::Milliseconds(2),
+                                                      .call_timeout = absl::Seconds(20),
+                                                      .stuck_timeout = absl::Seconds(60)};
+  static constexpr InventoryMonitor::Options kImpatient = {.poll_interval = absl::Milliseconds(2),
+                                                           .call_timeout = absl::Milliseconds(50),
+                                                           .stuck_timeout = absl::Seconds(60)};
+
+  ~InventoryMonitorTest() override { script_->Release(); }
+
+  void Start(const InventoryMonitor::Options& options) {
+    monitor_ = std::make_unique<InventoryMonitor>(std::make_unique<ScriptedSource>(script_), &feed_,
+                                                  options, [this](absl::Duration stuck_for) {
+                                                    MutexLock lock(&mutex_);
+                                                    stuck_.push_back(stuck_for);
+                                                    stuck_changed_.SignalAll();
+                                                  });
+  }
+
+  // The first snapshot from now on in this state.
+  std::shared_ptr<const Inventory> WaitFor(LibraryState state) {
+    auto inventory = feed_.Current();
+    while (inventory->library != state) {
+      const auto next = feed_.WaitNewerThan(inventory->revision, kLong);
+      if (next == inventory) {
+        ADD_FAILURE() << "no change to " << std::string(vnpu::LibraryStateName(state));
+        break;
+      }
+      inventory = next;
+    }
+    return inventory;
+  }
+
+  std::shared_ptr<const Inventory> WaitForChange() {
+    const auto next = feed_.WaitNewerThan(seen_, kLong);
+    EXPECT_GT(next->revision, seen_);
+    seen_ = next->revision;
+    return next;
+  }
+  void Seen() { seen_ = feed_.Current()->revision; }
+
+  const std::shared_ptr<Script> script_ = std::make_shared<Script>();
+  InventoryFeed feed_{"instance"};
+  uint64_t seen_ = 1;
+  Mutex mutex_;
+  CondVar stuck_changed_;
+  std::vector<absl::Duration> stuck_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<InventoryMonitor> monitor_;  // goes first
+};
+
+TEST_F(InventoryMonitorTest, PublishesWhatTheLibrarySees) {
+  script_->Answer(Chips({Chip(0), Chip(1)}));
+  Start(kFast);
+  const auto inventory = WaitForChange();
+  EXPECT_EQ(inventory->library, LibraryState::kReady);
+  EXPECT_EQ(inventory->library_message, "");
+  EXPECT_EQ(inventory->agent_instance, "instance");
+  EXPECT_EQ(inventory->driver_version, "25.5.1");
+  EXPECT_EQ(inventory->chips, Chips({Chip(0), Chip(1)}).chips);
+}
+
+TEST_F(InventoryMonitorTest, ManyReadsWithoutChangeAreOneRevision) {
+  script_->Answer(Chips({Chip(0)}));
+  Start(kFast);
+  script_->WaitForReads(20);
+  EXPECT_EQ(feed_.Current()->revision, 2u);
+}
+
+TEST_F(InventoryMonitorTest, FailuresThatRepeatAreOneRevision) {
+  script_->Answer(absl::UnavailableError("dcmi_init returned -8005"));
+  Start(kFast);
+  script_->WaitForReads(20);
+  EXPECT_EQ(feed_.Current()->revision, 2u);
+}
+
+TEST_F(InventoryMonitorTest, AChipThatVanishesLeavesAndReturns) {
+  script_->Answer(Chips({Chip(0), Chip(3)}));
+  Start(kFast);
+  WaitForChange();
+  script_->Answer(Chips({Chip(0)}));
+  EXPECT_THAT(WaitForChange()->chips, SizeIs(1));
+  script_->Answer(Chips({Chip(0), Chip(3, Health::kMajor)}));
+  const auto inventory = WaitForChange();
+  ASSERT_THAT(inventory->chips, SizeIs(2));
+  EXPECT_EQ(inventory->chips[1].health, Health::kMajor);
+}
+
+TEST_F(InventoryMonitorTest, AMissingLibraryIsLookedForUntilItIsThere) {
+  script_->Answer(absl::NotFoundError("no libdcmi.so, looked for /usr/local/dcmi/libdcmi.so"));
+  Start(kFast);
+  const auto missing = WaitForChange();
+  EXPECT_EQ(missing->library, LibraryState::kMissing);
+  EXPECT_THAT(missing->library_message, HasSubstr("/usr/local/dcmi/libdcmi.so"));
+  EXPECT_THAT(missing->chips, IsEmpty());
+
+  script_->Answer(Chips({Chip(0)}));
+  const auto ready = WaitForChange();
+  EXPECT_EQ(ready->library, LibraryState::kReady);
+  EXPECT_EQ(ready->library_message, "");
+  EXPECT_THAT(ready->chips, SizeIs(1));
+}
+
+TEST_F(InventoryMonitorTest, AFailingLibraryKeepsTheChipsWithUnknownHealth) {
+  script_->Answer(Chips({Chip(0), Chip(1, Health::kCritical)}));
+  Start(kFast);
+  WaitForChange();
+  script_->Answer(absl::UnavailableError("dcmi_get_card_list returned -8005"));
+  const auto failed = WaitForChange();
+  EXPECT_EQ(failed->library, LibraryState::kFailed);
+  EXPECT_THAT(failed->library_message, HasSubstr("-8005"));
+  EXPECT_EQ(failed->chips, Chips({Chip(0, Health::kUnknown), Chip(1, Health::kUnknown)}).chips);
+  EXPECT_EQ(failed->driver_version, "25.5.1");
+
+  script_->Answer(Chips({Chip(0), Chip(1)}));
+  EXPECT_EQ(WaitForChange()->chips, Chips({Chip(0), Chip(1)}).chips);
+}
+
+TEST_F(InventoryMonitorTest, ACallThatHangsIsShownAndOverWhenItReturns) {
+  script_->Answer(Chips({Chip(0), Chip(1)}));
+  Start(kImpatient);
+  WaitFor(LibraryState::kReady);
+  script_->Hang();
+  const auto hanging = WaitFor(LibraryState::kNotResponding);
+  EXPECT_EQ(hanging->chips, Chips({Chip(0, Health::kUnknown), Chip(1, Health::kUnknown)}).chips);
+  EXPECT_THAT(hanging->library_message, AllOf(HasSubstr("has not answered since 20"),
+                                              HasSubstr("limit 50ms"), HasSubstr("npu-smi")));
+
+  script_->Release();
+  EXPECT_EQ(WaitFor(LibraryState::kReady)->chips, Chips({Chip(0), Chip(1)}).chips);
+
+  // And again: each call has its own limit.
+  script_->Hang();
+  WaitFor(LibraryState::kNotResponding);
+  script_->Release();
+  WaitFor(LibraryState::kReady);
+  MutexLock lock(&mutex_);
+  EXPECT_THAT(stuck_, IsEmpty());
+}
+
+TEST_F(InventoryMonitorTest, AHangIsOneRevisionHoweverLongItLasts) {
+  script_->Answer(Chips({Chip(0)}));
+  Start({.poll_interval = absl::Milliseconds(1),
+         .call_timeout = absl::Milliseconds(5),
+         .stuck_timeout = absl::Milliseconds(100)});
+  WaitFor(LibraryState::kReady);
+  script_->Hang();
+  const uint64_t revision = WaitFor(LibraryState::kNotResponding)->revision;
+  MutexLock lock(&mutex_);
+  while (stuck_.empty()) stuck_changed_.Wait(&mutex_);
+  EXPECT_EQ(feed_.Current()->revision, revision);
+}
+
+TEST_F(InventoryMonitorTest, AHangOfTheVeryFirstCallIsShown) {
+  script_->Hang();
+  Start(kImpatient);
+  const auto hanging = WaitFor(LibraryState::kNotResponding);
+  EXPECT_THAT(hanging->chips, IsEmpty());
+}
+
+TEST_F(InventoryMonitorTest, AFailureAfterAHangIsShownAsFailure) {
+  script_->Hang();
+  Start(kImpatient);
+  WaitFor(LibraryState::kNotResponding);
+  script_->Answer(absl::UnavailableError("card lost"));
+  script_->Release();
+  EXPECT_EQ(WaitFor(LibraryState::kFailed)->library_message, "card lost");
+}
+
+TEST_F(InventoryMonitorTest, AStuckCallIsReportedOnce) {
+  script_->Hang();
+  Start({.poll_interval = absl::Milliseconds(2),
+         .call_timeout = absl::Milliseconds(10),
+         .stuck_timeout = absl::Milliseconds(40)});
+  {
+    MutexLock lock(&mutex_);
+    while (stuck_.empty()) stuck_changed_.Wait(&mutex_);
+    EXPECT_GE(stuck_[0], absl::Milliseconds(40));
+    // Several more periods of the supervisor.
+    stuck_changed_.WaitFor(&mutex_, absl::Milliseconds(100));
+    EXPECT_THAT(stuck_, SizeIs(1));
+  }
+  script_->Release();
+  script_->WaitForReads(3);
+  script_->Hang();  // another call: reported again
+  MutexLock lock(&mutex_);
+  while (stuck_.size() < 2) stuck_changed_.Wait(&mutex_);
+}
+
+TEST_F(InventoryMonitorTest, ASlowReadIsNotFollowedByABurst) {
+  // Reads that take longer than the interval: the missed beats are left out.
+  script_->Hang();
+  Start({.poll_interval = absl::Milliseconds(20),
+         .call_timeout = absl::Seconds(20),
+         .stuck_timeout = absl::Seconds(60)});
+  script_->WaitForReads(1);
+  const absl::Duration start = Clock::Real().Monotonic();
+  MutexLock lock(&mutex_);
+  while (Clock::Real().Monotonic() - start < absl::Milliseconds(200)) {
+    stuck_changed_.WaitFor(&mutex_, absl::Milliseconds(50));
+  }
+  const absl::Duration released = Clock::Real().Monotonic();
+  script_->Release();
+  script_->WaitForReads(4);
+  EXPECT_GE(Clock::Real().Monotonic() - released, absl::Milliseconds(55));
+}
+
+TEST_F(InventoryMonitorTest, StopDoesNotWaitForTheInterval) {
+  script_->Answer(Chips({Chip(0)}));
+  Start({.poll_interval = absl::Hours(1),
+         .call_timeout = absl::Hours(1),
+         .stuck_timeout = absl::Hours(1)});
+  WaitForChange();
+  const absl::Duration start = Clock::Real().Monotonic();
+  EXPECT_TRUE(monitor_->Stop(absl::Minutes(1)));
+  EXPECT_LT(Clock::Real().Monotonic() - start, absl::Seconds(10));
+  EXPECT_TRUE(monitor_->Stop(absl::Minutes(1))) << "a second Stop does nothing";
+}
+
+TEST_F(InventoryMonitorTest, StopLeavesAStuckReaderBehindAndItPublishesNothing) {
+  auto feed = std::make_unique<InventoryFeed>("instance");
+  script_->Hang();
+  InventoryMonitor monitor(std::make_unique<ScriptedSource>(script_), feed.get(), kFast,
+                           [](absl::Duration) {});
+  script_->WaitForReads(1);
+  EXPECT_FALSE(monitor.Stop(absl::Milliseconds(10)));
+  feed.reset();  // what the late reader must not touch
+  script_->Answer(Chips({Chip(0)}));
+  script_->Release();
+  EXPECT_TRUE(monitor.Stop(kLong)) << "the reader has ended by itself";
+  EXPECT_EQ(script_->reads(), 1);
+}
+
+}  // namespace
+}  // namespace ascend::agent
