@@ -1,0 +1,63 @@
+#include "cdi/text.h"
+
+namespace ascend::cdi {
+
+size_t DecodeUtf8(absl::string_view text, char32_t* character) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  if (first < 0x80) {
+    *character = first;
+    return 1;
+  }
+  size_t length;
+  char32_t least;
+  if (first >= 0xC2 && first <= 0xDF) {
+    length = 2;
+    least = 0x80;
+    *character = first & 0x1F;
+  } else if (first >= 0xE0 && first <= 0xEF) {
+    length = 3;
+    least = 0x800;
+    *character = first & 0x0F;
+  } else if (first >= 0xF0 && first <= 0xF4) {
+    length = 4;
+    least = 0x10000;
+    *character = first & 0x07;
+  } else {
+    return 0;
+  }
+  if (text.size() < length) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if ((byte & 0xC0) != 0x80) return 0;
+    *character = (*character << 6) | (byte & 0x3F);
+  }
+  const bool surrogate = *character >= 0xD800 && *character <= 0xDFFF;
+  return *character < least || *character > 0x10FFFF || surrogate ? 0 : length;
+}
+
+bool IsValidUtf8(absl::string_view text) {
+  while (!text.empty()) {
+    char32_t character;
+    const size_t length = DecodeUtf8(text, &character);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+bool IsControlCharacter(char32_t character) {
+  return character < 0x20 || (character >= 0x7F && character <= 0x9F);
+}
+
+bool HasControlCharacter(absl::string_view text) {
+  while (!text.empty()) {
+    char32_t character;
+    const size_t length = DecodeUtf8(text, &character);
+    if (length == 0) return false;
+    if (IsControlCharacter(character) || character == 0xFFFE || character == 0xFFFF) return true;
+    text.remove_prefix(length);
+  }
+  return false;
+}
+
+}  // namespace ascend::cdi
