@@ -19,6 +19,7 @@
 #include "vnpu/agent/inventory_monitor.h"
 #include "vnpu/agent/ping.h"
 #include "vnpu/agent/server.h"
+#include "vnpu/agent/unix_target.h"
 
 namespace ascend::agent {
 namespace {
@@ -53,8 +54,13 @@ void AddDuration(CLI::App& app, const std::string& flag, absl::Duration* value,
       ->type_name("DURATION");
 }
 
+std::string SocketPathProblem(const std::string& path) {
+  return std::string(CheckSocketPath(path).message());
+}
+
 void AddFlags(CLI::App& app, Options* options) {
   app.add_option("--control-socket", options->control_socket, "Unix socket to serve on")
+      ->check(SocketPathProblem)
       ->capture_default_str();
   app.add_option("--libdcmi", options->libdcmi,
                  "Path of libdcmi.so (default: where the Ascend driver installs it)");
@@ -142,6 +148,7 @@ int Main(int argc, char** argv) {
   AddFlags(app, &options);
   CLI::App* ping = app.add_subcommand("ping", "Exit 0 if the agent on the socket answers");
   ping->add_option("--control-socket", options.control_socket, "The agent's socket")
+      ->check(SocketPathProblem)
       ->capture_default_str();
   AddDuration(*ping, "--timeout", &options.ping_timeout, "How long to wait for the answer");
   try {

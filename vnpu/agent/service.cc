@@ -11,60 +11,47 @@ namespace ascend::agent {
 
 // One client's stream. Owned by gRPC, which says with OnDone that it is no longer needed.
 //
-// At most one operation is under way: a write, or the final Finish. Whoever decides on one, under
-// the lock, starts it after the lock is released; nobody else decides until it has ended.
+// At most one operation is under way: a write, or the final Finish. Operations are started under
+// the lock: gRPC runs reactions on threads of its own, never within the call that causes them.
 class AgentService::Watch : public grpc::ServerWriteReactor<v1alpha1::Inventory> {
  public:
   explicit Watch(AgentService* service) : service_(service) {}
 
   // The feed has something new.
   void Wake() {
-    std::shared_ptr<const vnpu::Inventory> next;
-    {
-      MutexLock lock(&mutex_);
-      if (busy_ || finishing_) return;  // OnWriteDone looks again
-      next = service_->feed_->Current();
-      if (next->revision == sent_revision_) return;
-      busy_ = true;
-      sent_revision_ = next->revision;
-    }
-    message_ = ToProto(*next);
-    StartWrite(&message_);
+    MutexLock lock(&mutex_);
+    if (!writing_ && !finishing_) WriteIfNewer();
   }
 
   // Ends the stream, after a write in progress. Only the first call counts.
-  void End(grpc::Status status) {
-    {
-      MutexLock lock(&mutex_);
-      if (finishing_) return;
-      finishing_ = true;
-      final_status_ = std::move(status);
-      if (busy_) return;  // OnWriteDone finishes
-    }
-    Finish(final_status_);
+  void End(const grpc::Status& status) {
+    MutexLock lock(&mutex_);
+    if (finishing_) return;
+    finishing_ = true;
+    final_status_ = status;
+    if (!writing_) Finish(final_status_);
   }
 
   void OnWriteDone(bool ok) override {
-    bool finish = false;
-    {
-      MutexLock lock(&mutex_);
-      busy_ = false;
-      if (!ok && !finishing_) {
-        finishing_ = true;
-        final_status_ = grpc::Status(grpc::StatusCode::CANCELLED, "the client went away");
-      }
-      finish = finishing_;
+    MutexLock lock(&mutex_);
+    writing_ = false;
+    if (!ok && !finishing_) {
+      finishing_ = true;
+      final_status_ = grpc::Status(grpc::StatusCode::CANCELLED, "the client went away");
     }
-    if (finish) {
+    if (finishing_) {
       Finish(final_status_);
     } else {
-      Wake();
+      WriteIfNewer();
     }
   }
 
   void OnCancel() override { End(grpc::Status(grpc::StatusCode::CANCELLED, "cancelled")); }
 
   void OnDone() override {
+    {
+      MutexLock lock(&mutex_);  // whoever called Finish may still hold it
+    }
     {
       MutexLock lock(&service_->mutex_);
       service_->watches_.erase(this);
@@ -73,13 +60,22 @@ class AgentService::Watch : public grpc::ServerWriteReactor<v1alpha1::Inventory>
   }
 
  private:
+  void WriteIfNewer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const std::shared_ptr<const vnpu::Inventory> next = service_->feed_->Current();
+    if (next->revision == sent_revision_) return;
+    writing_ = true;
+    sent_revision_ = next->revision;
+    message_ = ToProto(*next);
+    StartWrite(&message_);
+  }
+
   AgentService* const service_;
-  Mutex mutex_;
-  bool busy_ ABSL_GUARDED_BY(mutex_) = false;  // a write is under way
+  Mutex mutex_;  // taken after the service's
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t sent_revision_ ABSL_GUARDED_BY(mutex_) = 0;
-  grpc::Status final_status_;    // written once, when finishing_ becomes true
-  v1alpha1::Inventory message_;  // belongs to whoever set busy_, and to the write
+  v1alpha1::Inventory message_ ABSL_GUARDED_BY(mutex_);  // gRPC's while writing_
+  grpc::Status final_status_ ABSL_GUARDED_BY(mutex_);
 };
 
 AgentService::AgentService(std::string version, InventoryFeed* feed)
@@ -87,7 +83,10 @@ AgentService::AgentService(std::string version, InventoryFeed* feed)
       feed_(feed),
       subscription_(feed_->Subscribe([this] { WakeWatches(); })) {}
 
-AgentService::~AgentService() { feed_->Unsubscribe(subscription_); }
+AgentService::~AgentService() {
+  feed_->Unsubscribe(subscription_);
+  MutexLock lock(&mutex_);  // the last watch may be about to leave OnDone
+}
 
 void AgentService::WakeWatches() {
   MutexLock lock(&mutex_);
