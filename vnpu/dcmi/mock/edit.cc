@@ -1,0 +1,144 @@
+#include "vnpu/dcmi/mock/edit.h"
+
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/core/file.h"
+#include "base/core/file_lock.h"
+#include "base/core/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "vnpu/dcmi/abi.h"
+#include "vnpu/dcmi/mock/node.h"
+
+namespace ascend::dcmi::mock {
+namespace {
+
+// Keeps the order of keys, so that a file stays readable beside its original.
+using Json = nlohmann::ordered_json;
+
+absl::Status Edit(const std::string& node_directory,
+                  const std::function<absl::Status(Json&)>& change) {
+  ASCEND_ASSIGN_OR_RETURN(const FileLock lock,
+                          FileLock::Acquire(JoinPath(node_directory, ".lock"), absl::Seconds(10)));
+  const std::string path = NodeFile(node_directory);
+  ASCEND_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object())
+    return absl::InvalidArgumentError(absl::StrCat(path, " is no JSON object"));
+  ASCEND_RETURN_IF_ERROR(change(json)).With(path);
+  const std::string changed = json.dump(2) + "\n";
+  Node node;
+  std::string error;
+  if (!ParseNode(changed, &node, &error)) return absl::InvalidArgumentError(error);
+  return WriteFileAtomically(path, changed, {.mode = 0644, .durable = false});
+}
+
+absl::Status Assign(Json& chip, const std::string& assignment) {
+  const size_t equals = assignment.find('=');
+  if (equals == 0 || equals == std::string::npos) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", assignment, "\" is not key=value"));
+  }
+  const std::string text = assignment.substr(equals + 1);
+  Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (value.is_discarded()) value = text;
+  Json* target = &chip;
+  for (absl::string_view key : absl::StrSplit(assignment.substr(0, equals), '.')) {
+    if (!target->is_object() && !target->is_null()) {
+      return absl::InvalidArgumentError(absl::StrCat("\"", assignment, "\" reaches into a value"));
+    }
+    target = &(*target)[std::string(key)];
+  }
+  *target = std::move(value);
+  return absl::OkStatus();
+}
+
+bool IsFunction(const std::string& name) {
+  if (name == "*") return true;
+#define ASCEND_IS_TYPED(function, parameters) \
+  if (name == #function) return true;
+  ASCEND_DCMI_V1_FUNCTIONS(ASCEND_IS_TYPED)
+  ASCEND_DCMI_V2_FUNCTIONS(ASCEND_IS_TYPED)
+#undef ASCEND_IS_TYPED
+#define ASCEND_IS_UNTYPED(function) \
+  if (name == #function) return true;
+  ASCEND_DCMI_UNTYPED_FUNCTIONS(ASCEND_IS_UNTYPED)
+#undef ASCEND_IS_UNTYPED
+  return false;
+}
+
+void Put(Json& entry, const char* key, const std::optional<int>& value) {
+  if (value.has_value()) entry[key] = *value;
+}
+
+bool SameFilter(const Json& one, const Json& other) {
+  for (const char* key : {"card", "device", "physicalID"}) {
+    if (one.value(key, Json()) != other.value(key, Json())) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::Status SetOnChip(const std::string& node_directory, int physical_id,
+                       const std::vector<std::string>& assignments) {
+  return Edit(node_directory, [&](Json& node) -> absl::Status {
+    if (node.contains("chips") && node["chips"].is_array()) {
+      for (Json& chip : node["chips"]) {
+        if (!chip.is_object() || chip.value("physicalID", Json()) != physical_id) continue;
+        for (const std::string& assignment : assignments) {
+          ASCEND_RETURN_IF_ERROR(Assign(chip, assignment));
+        }
+        return absl::OkStatus();
+      }
+    }
+    return absl::NotFoundError(absl::StrCat("no chip with physical id ", physical_id));
+  });
+}
+
+absl::Status SetCall(const std::string& node_directory, const CallEdit& edit) {
+  if (!IsFunction(edit.function)) {
+    return absl::InvalidArgumentError(absl::StrCat("libdcmi has no function ", edit.function));
+  }
+  return Edit(node_directory, [&](Json& node) -> absl::Status {
+    Json entry = Json::object();
+    Put(entry, "card", edit.card);
+    Put(entry, "device", edit.device);
+    Put(entry, "physicalID", edit.physical_id);
+    const bool filtered = !entry.empty();
+    Json& calls = node["calls"];
+    if (!calls.is_object()) calls = Json::object();
+    Json kept = Json::array();
+    if (calls.contains(edit.function)) {
+      const Json& old = calls[edit.function];
+      for (const Json& one : old.is_array() ? old : Json::array({old})) {
+        if (!SameFilter(one, entry)) kept.push_back(one);
+      }
+    }
+    Put(entry, "return", edit.return_code);
+    if (edit.delay_ms > 0) entry["delayMs"] = edit.delay_ms;
+    if (edit.hang) entry["hang"] = true;
+    if (edit.crash) entry["crash"] = true;
+    const bool misbehaves =
+        edit.return_code.has_value() || edit.delay_ms > 0 || edit.hang || edit.crash;
+    // The first that fits counts, so what is about one chip goes first.
+    if (misbehaves && filtered) kept.insert(kept.begin(), std::move(entry));
+    if (misbehaves && !filtered) kept.push_back(std::move(entry));
+    if (kept.empty()) {
+      calls.erase(edit.function);
+    } else {
+      calls[edit.function] = std::move(kept);
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ClearCalls(const std::string& node_directory) {
+  return Edit(node_directory, [](Json& node) -> absl::Status {
+    node["calls"] = Json::object();
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace ascend::dcmi::mock

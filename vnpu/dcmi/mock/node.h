@@ -1,0 +1,117 @@
+// The description of a mock node, as node.json holds it (README.md documents the keys).
+//
+// Used by the mock library and by ascend-mock-node; depends on nothing but the C++ library, because
+// the mock must load into any client.
+#ifndef ASCEND_DRA_VNPU_DCMI_MOCK_NODE_H_
+#define ASCEND_DRA_VNPU_DCMI_MOCK_NODE_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ascend::dcmi::mock {
+
+enum class Family { k310, k310B, k310P, k910A, k910B, kA3, k950 };
+
+struct Pci {
+  unsigned domain = 0, bus = 0, device = 0, function = 0;
+  unsigned vendor_id = 0, device_id = 0, subsystem_vendor_id = 0, subsystem_device_id = 0;
+  std::string root;  // "pci0000:c0"
+  int numa_node = -1;
+
+  std::string BusId() const;  // "0000:c1:00.0"
+};
+
+struct Memory {
+  bool hbm = false;
+  uint64_t total_mib = 0;
+  uint64_t used_mib = 0;
+  unsigned frequency_mhz = 0;
+  int temperature = 0;
+  unsigned bandwidth_percent = 0;
+};
+
+struct Roce {
+  std::array<unsigned char, 4> address{}, mask{}, gateway{};
+};
+
+struct SuperPod {
+  unsigned sdid = 0, size = 0, id = 0, server_index = 0, chassis_id = 0, type = 0;
+};
+
+struct Process {
+  int pid = 0;
+  uint64_t memory_bytes = 0;
+};
+
+using DieId = std::array<uint32_t, 5>;
+
+struct Chip {
+  std::optional<int> physical_id;
+  int card = 0, device = 0;
+  bool present = true;
+  unsigned health = 0;
+  unsigned boot_status = 16;
+  std::vector<unsigned> error_codes;
+
+  std::string chip_type = "Ascend", chip_name, chip_version = "V1", npu_name;
+  std::string product_name, product_type, serial;
+  unsigned aicore_count = 0, aicpu_count = 0;
+  unsigned board_id = 0, pcb_id = 0, bom_id = 0, slot_id = 0, mainboard_id = 0;
+  Pci pci;
+  DieId ndie{}, vdie{}, ddie{};
+  Memory memory;
+  std::optional<Roce> roce;
+  unsigned network_health = 0;
+  std::optional<SuperPod> super_pod;
+  std::string cpu_affinity;
+
+  std::optional<int> temperature, power_deciwatt;
+  std::optional<unsigned> voltage_centivolt;
+  std::map<int, unsigned> utilization;     // by the library's type number
+  std::map<unsigned, unsigned> frequency;  // by the library's type number, MHz
+  unsigned ecc_single_bit_errors = 0, ecc_double_bit_errors = 0;
+  std::vector<Process> processes;
+};
+
+// What a call does instead of, or before, its normal work.
+struct Behaviour {
+  std::optional<int> card, device, physical_id;  // only for this chip; none = every call
+  std::optional<int> return_code;
+  int delay_ms = 0;
+  bool hang = false;
+  bool crash = false;
+};
+
+struct Node {
+  Family family = Family::k910B;
+  int generation = 1;
+  std::string dcmi_version, driver_version, firmware_version;
+  std::optional<bool> dies_independent;  // none = the product or the driver has no such policy
+  std::vector<Chip> chips;
+  std::map<std::string, std::vector<Behaviour>> calls;  // "*" = every function
+  std::vector<std::string> hidden_symbols;
+
+  bool HasHbm() const;
+  // What the library enumerates, in logic id order: the chips that are present; on A3 with the
+  // policy "union" a module counts only with both dies.
+  std::vector<const Chip*> Visible() const;
+  const Chip* FindPhysical(int physical_id) const;
+  // Whether a card has a management unit; it is the unit after the chips of the card.
+  bool HasMcu() const;
+};
+
+const char* FamilyName(Family family);
+
+// Strict: an unknown key or a wrong type is an error, which names it. Throws nothing.
+bool ParseNode(const std::string& text, Node* node, std::string* error);
+
+// The file in a node's directory.
+std::string NodeFile(const std::string& node_directory);
+
+}  // namespace ascend::dcmi::mock
+
+#endif  // ASCEND_DRA_VNPU_DCMI_MOCK_NODE_H_
