@@ -35,6 +35,7 @@ def replaced_node(major=None):
             os.unlink(NODE)
         os.mknod(NODE, status.st_mode, status.st_rdev)
         os.chmod(NODE, status.st_mode & 0o7777)
+        os.chown(NODE, status.st_uid, status.st_gid)
 
 
 @pytest.mark.smoke

@@ -3,7 +3,6 @@
 import glob
 import os
 import re
-import shutil
 
 from npunode.steps import NodeError, run, tail, wait_for
 
@@ -43,12 +42,7 @@ def installed(work):
 
 def create_mock_node(work, chips):
     """Puts the mock's devices, driver files and node description where a real node has its own."""
-    root = os.path.join(work, "mock-root")
-    run(os.path.join(installed(work), "bin/ascend-mock-node"), "create", "--node", chips, "--root", root,
-        "--node-dir", MOCK_NODE)
-    for name in ("dev", "usr", "etc"):
-        run("cp", "-a", f"{root}/{name}/.", f"/{name}/")
-    shutil.copytree(f"{root}/sys", "/etc/ascend-dra/mock-sys", symlinks=True)
+    run(os.path.join(installed(work), "bin/ascend-mock-node"), "create", "--node", chips, "--root", "/")
 
 
 def deploy(node, chips):
