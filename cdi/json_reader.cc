@@ -47,8 +47,9 @@ absl::Status CheckText(absl::string_view text) {
     char32_t character;
     const size_t length = DecodeUtf8(text.substr(at), &character);
     if (length == 0) return ErrorAt(text, at, "not valid UTF-8");
-    if ((character >= 0x7F && IsControlCharacter(character)) || character == 0xFFFE ||
-        character == 0xFFFF) {
+    // The JSON parser takes NUL for the end of the text.
+    const bool space = character == '\t' || character == '\n' || character == '\r';
+    if (IsControlCharacter(character) && !space) {
       return ErrorAt(text, at, "raw control character");
     }
     if (character == '"') in_string = !in_string;

@@ -32,7 +32,9 @@ class Store {
   // Makes `file_name` (which must end in ".json") hold exactly `spec`, with the least cdiVersion
   // that can carry it, mode 0644, atomically. Bytes are re-read by the strict reader before they
   // become visible: a spec that a runtime would refuse is kInvalidArgument and changes nothing.
-  // Content that is already there is not written again unless `rewrite_identical`.
+  // Content that is already there is not written again unless `rewrite_identical`: that is for when
+  // a device node behind it changed, since runtimes may keep what they looked up until the file
+  // changes. A missing directory is created as by Prepare().
   //
   // Not synced to disk when `durable` is false: right for /var/run/cdi, which is a tmpfs.
   struct WriteOptions {

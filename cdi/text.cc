@@ -46,16 +46,17 @@ bool IsValidUtf8(absl::string_view text) {
 }
 
 bool IsControlCharacter(char32_t character) {
-  return character < 0x20 || (character >= 0x7F && character <= 0x9F);
+  return character < 0x20 || (character >= 0x7F && character <= 0x9F) || character == 0xFFFE ||
+         character == 0xFFFF;
 }
 
-bool HasControlCharacter(absl::string_view text) {
-  while (!text.empty()) {
+bool HasControlCharacter(absl::string_view valid_utf8) {
+  while (!valid_utf8.empty()) {
     char32_t character;
-    const size_t length = DecodeUtf8(text, &character);
+    const size_t length = DecodeUtf8(valid_utf8, &character);
     if (length == 0) return false;
-    if (IsControlCharacter(character) || character == 0xFFFE || character == 0xFFFF) return true;
-    text.remove_prefix(length);
+    if (IsControlCharacter(character)) return true;
+    valid_utf8.remove_prefix(length);
   }
   return false;
 }

@@ -14,11 +14,11 @@ size_t DecodeUtf8(absl::string_view text, char32_t* character);
 
 bool IsValidUtf8(absl::string_view text);
 
-// U+0000 to U+001F and U+007F to U+009F.
+// U+0000 to U+001F, U+007F to U+009F, and U+FFFE and U+FFFF, which are none but which no YAML file
+// may hold either.
 bool IsControlCharacter(char32_t character);
 
-// Also U+FFFE and U+FFFF, which no YAML file may hold. `text` is valid UTF-8.
-bool HasControlCharacter(absl::string_view text);
+bool HasControlCharacter(absl::string_view valid_utf8);
 
 }  // namespace ascend::cdi
 

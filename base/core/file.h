@@ -1,4 +1,6 @@
 // Small files, read and written whole. All functions are thread-safe; every error names the path.
+// Where a `name` in a directory is asked for, it is one component: "", ".", ".." and anything with
+// a slash is kInvalidArgument.
 #ifndef ASCEND_DRA_BASE_CORE_FILE_H_
 #define ASCEND_DRA_BASE_CORE_FILE_H_
 
@@ -19,7 +21,8 @@ inline constexpr size_t kDefaultMaxFileSize = 1 << 20;
 
 // The whole content of a regular file. kNotFound if there is none, kOutOfRange if it is larger
 // than `max_size` bytes, kFailedPrecondition if it is not a regular file (a FIFO would block).
-absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_size = kDefaultMaxFileSize);
+absl::StatusOr<std::string> ReadFile(const std::string& path,
+                                     size_t max_size = kDefaultMaxFileSize);
 absl::StatusOr<std::string> ReadFileAt(int dir_fd, const std::string& name,
                                        size_t max_size = kDefaultMaxFileSize);
 
