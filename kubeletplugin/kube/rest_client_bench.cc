@@ -54,15 +54,18 @@ int Main(int requests) {
     times.push_back(clock.Monotonic() - start);
   }
   std::sort(times.begin(), times.end());
-  const absl::Duration start = clock.Monotonic();
+  std::vector<absl::Duration> parses;
   for (int i = 0; i < requests; ++i) {
+    const absl::Duration start = clock.Monotonic();
     if (!ParseResourceClaim(claim).ok()) return 1;
+    parses.push_back(clock.Monotonic() - start);
   }
-  const absl::Duration parse = (clock.Monotonic() - start) / requests;
-  std::printf(
-      "%d GETs of %zu bytes, %d connections: p50 %.0f us, p99 %.0f us; parse %.1f us\n", requests,
-      claim.size(), server.accepted(), absl::ToDoubleMicroseconds(Percentile(times, 0.5)),
-      absl::ToDoubleMicroseconds(Percentile(times, 0.99)), absl::ToDoubleMicroseconds(parse));
+  std::sort(parses.begin(), parses.end());
+  std::printf("%d GETs of %zu bytes, %d connections: p50 %.0f us, p99 %.0f us; parse p50 %.1f us\n",
+              requests, claim.size(), server.accepted(),
+              absl::ToDoubleMicroseconds(Percentile(times, 0.5)),
+              absl::ToDoubleMicroseconds(Percentile(times, 0.99)),
+              absl::ToDoubleMicroseconds(Percentile(parses, 0.5)));
   return 0;
 }
 

@@ -6,6 +6,8 @@
 #include <openssl/bio.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 #include <cstdlib>
@@ -222,6 +224,10 @@ void HttpTestServer::Accept() {
 }
 
 void HttpTestServer::Serve(Peer& peer) {
+  sigset_t pipe;  // OpenSSL's writes raise it when the client is gone
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
   if (tls_context_ && !peer.StartTls(static_cast<SSL_CTX*>(tls_context_.get()))) return;
   while (!peer.closed()) {
     Request request;
