@@ -1,3 +1,7 @@
+# Every program that carries the label `concurrency`, and every generated source.
+add_custom_target(concurrency_tests)
+add_custom_target(generated_sources)
+
 # ascend_add_library(NAME <name> [TESTONLY] SOURCES ... HEADERS ... DEPS ... PRIVATE_DEPS ...)
 #   A static library `ascend_<name>` with the alias `ascend::<name>`. HEADERS are its public
 #   interface; includes are written from the root of the source tree.
@@ -48,6 +52,18 @@ function(ascend_add_test)
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} GTest::gmock_main)
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME})
   set_tests_properties(${ARG_NAME} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  if("concurrency" IN_LIST ARG_LABELS)
+    add_dependencies(concurrency_tests ${ARG_NAME})
+  endif()
+  if(ASCEND_DRA_SANITIZE STREQUAL "thread")
+    # System libraries are not instrumented. Suppressions only where gRPC is in the way: they could
+    # hide a race of ours elsewhere.
+    set(options "ignore_noninstrumented_modules=1:halt_on_error=1")
+    if("grpc" IN_LIST ARG_LABELS)
+      string(APPEND options ":suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp")
+    endif()
+    set_tests_properties(${ARG_NAME} PROPERTIES ENVIRONMENT "TSAN_OPTIONS=${options}")
+  endif()
 endfunction()
 
 # ascend_add_protos(NAME <name> PROTOS ...): messages and gRPC stubs of .proto files that lie in
@@ -65,4 +81,6 @@ function(ascend_add_protos)
   protobuf_generate(TARGET ${target} LANGUAGE grpc
     PLUGIN "protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>"
     GENERATE_EXTENSIONS .grpc.pb.h .grpc.pb.cc)
+  # Building the library is the simplest way to have its headers made.
+  add_dependencies(generated_sources ${target})
 endfunction()

@@ -1,0 +1,549 @@
+#include "kubeletplugin/claims/engine.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "base/core/file.h"
+#include "base/core/file_lock.h"
+#include "base/core/status_macros.h"
+#include "base/runtime/logging.h"
+#include "cdi/json.h"
+#include "kubeletplugin/claims/claim_gate.h"
+#include "kubeletplugin/claims/npu_config.h"
+
+namespace ascend::kubeletplugin {
+namespace {
+
+constexpr absl::Duration kGetTimeout = absl::Seconds(10);
+constexpr absl::Duration kMinBackoff = absl::Milliseconds(50);
+constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
+// After a start the agent may still be loading the library; a claim that is allocated already was
+// allocated from an inventory, so one will come.
+constexpr absl::Duration kInventoryWait = absl::Seconds(10);
+// A claim lock without a record that is older than any Prepare may take is left over from one that
+// failed and was never unprepared.
+constexpr absl::Duration kStaleLockAge = absl::Minutes(10);
+constexpr absl::string_view kClaimLockPrefix = "claim-";
+
+// Never jumps, unlike absl::Now().
+absl::Time SteadyNow() {
+  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+std::string Name(const ClaimReference& claim) {
+  return absl::StrCat(claim.namespace_name, "/", claim.name);
+}
+
+bool IsTransient(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsUnauthenticated(status);
+}
+
+RecordedChip ToRecorded(const vnpu::Chip& chip) {
+  return {.physical_id = chip.physical_id,
+          .node_number = chip.node_number,
+          .family = chip.family,
+          .uuid = chip.uuid,
+          .pci_bus_id = chip.pci_bus_id,
+          .roce_address = chip.roce_address};
+}
+
+// Our allocation results as they are recorded: ascending by chip (some runtimes remap what is not),
+// one entry per (pool, device, share), all its requests.
+bool Before(const RecordedDevice& a, const RecordedDevice& b) {
+  const int first_a = a.chips.empty() ? -1 : a.chips.front().physical_id;
+  const int first_b = b.chips.empty() ? -1 : b.chips.front().physical_id;
+  return std::tie(first_a, a.device, a.share_id) < std::tie(first_b, b.device, b.share_id);
+}
+
+bool SameAllocation(const ClaimRecord& a, const ClaimRecord& b) {
+  return std::equal(a.devices.begin(), a.devices.end(), b.devices.begin(), b.devices.end(),
+                    [](const RecordedDevice& x, const RecordedDevice& y) {
+                      return x.pool == y.pool && x.device == y.device && x.share_id == y.share_id &&
+                             x.requests == y.requests && x.admin_access == y.admin_access;
+                    });
+}
+
+}  // namespace
+
+struct ClaimEngine::Plan {
+  ClaimRecord record;              // complete; what will be written
+  std::vector<int> physical_ids;   // of all chips, ascending, unique
+  std::vector<int> exclusive_ids;  // of those that are not for admin access only
+};
+
+ClaimEngine::ClaimEngine(Options options, const Paths& paths, kube::Client& client,
+                         RecordStore& records, cdi::Store& cdi_store, Injector injector,
+                         InventorySource inventory)
+    : options_(std::move(options)),
+      paths_(paths),
+      client_(client),
+      records_(records),
+      cdi_store_(cdi_store),
+      injector_(std::move(injector)),
+      inventory_(std::move(inventory)) {}
+
+ClaimEngine::~ClaimEngine() { cdi_watch_.reset(); }
+
+void ClaimEngine::SetRecordsChangedCallback(std::function<void()> callback) {
+  records_changed_ = std::move(callback);
+}
+
+absl::Status ClaimEngine::Start() {
+  ASCEND_RETURN_IF_ERROR(MakeDirectories(paths_.locks_directory(), 0700));
+  ASCEND_RETURN_IF_ERROR(records_.Prepare());
+  ASCEND_ASSIGN_OR_RETURN(RecordStore::Contents contents, records_.ReadAll());
+  for (const UnreadableRecord& bad : contents.unreadable) {
+    LogError("claim record cannot be read, its devices stay withheld",
+             {{"claimUID", bad.claim_uid}, {"error", bad.error}});
+  }
+  // A CDI directory that cannot be written to fails claims, not the start: Unprepare, slices and
+  // the message in the pods' events must go on working.
+  if (absl::Status status = cdi_store_.Prepare(); !status.ok()) {
+    LogError("CDI directory is not usable, claims cannot be prepared",
+             {{"path", cdi_store_.directory()}, {"error", status}});
+  } else if (status = cdi_store_.RemoveStaleTempFiles(paths_.cdi_file_prefix()); !status.ok()) {
+    LogWarning("stale temporary CDI files remain", {{"error", status}});
+  }
+  SweepOrphanedCdiFiles(contents);
+  SweepStaleClaimLocks();
+  RestoreMissingCdiFiles();
+  ASCEND_ASSIGN_OR_RETURN(cdi_watch_, DirectoryWatch::Start(cdi_store_.directory(),
+                                                            [this] { RestoreMissingCdiFiles(); }));
+  return absl::OkStatus();
+}
+
+void ClaimEngine::NotifyChange() {
+  MutexLock lock(&mutex_);
+  ++changes_;
+  changed_.SignalAll();
+}
+
+void ClaimEngine::RecordsChanged() {
+  NotifyChange();
+  if (records_changed_) records_changed_();
+}
+
+uint64_t ClaimEngine::ChangeCount() {
+  MutexLock lock(&mutex_);
+  return changes_;
+}
+
+void ClaimEngine::WaitForChange(uint64_t seen, absl::Time deadline) {
+  MutexLock lock(&mutex_);
+  while (changes_ == seen) {
+    const absl::Duration left = deadline - SteadyNow();
+    if (left <= absl::ZeroDuration()) return;
+    changed_.WaitFor(&mutex_, left);
+  }
+}
+
+absl::StatusOr<kube::ResourceClaim> ClaimEngine::GetClaim(const ClaimReference& reference,
+                                                          absl::Time deadline) {
+  absl::Duration backoff = kMinBackoff;
+  while (true) {
+    const absl::Duration left = deadline - SteadyNow();
+    absl::StatusOr<kube::ResourceClaim> claim = client_.GetResourceClaim(
+        reference.namespace_name, reference.name, std::min(left, kGetTimeout));
+    if (claim.ok() || !IsTransient(claim.status())) return claim;
+    const absl::Duration pause =
+        std::max(backoff, kube::RetryAfter(claim.status()).value_or(absl::ZeroDuration()));
+    if (SteadyNow() + pause >= deadline) return claim;
+    LogVerbose(2, "reading the claim failed, trying again",
+               {{"claim", Name(reference)}, {"error", claim.status()}});
+    // Nothing tells when the API server is well again: this is a back-off, not synchronisation.
+    const absl::Time until = SteadyNow() + pause;
+    while (SteadyNow() < until) WaitForChange(ChangeCount(), until);
+    backoff = std::min(backoff * 2, kMaxBackoff);
+  }
+}
+
+absl::StatusOr<std::shared_ptr<const vnpu::Inventory>> ClaimEngine::WaitForInventory(
+    absl::Time deadline) {
+  deadline = std::min(deadline, SteadyNow() + kInventoryWait);
+  while (true) {
+    const uint64_t seen = ChangeCount();
+    if (std::shared_ptr<const vnpu::Inventory> inventory = inventory_()) return inventory;
+    if (SteadyNow() >= deadline) {
+      return absl::UnavailableError(
+          "the chips of this node are not known yet: ascend-npu-agent has not answered since the "
+          "plugin started; see the agent container's log");
+    }
+    WaitForChange(seen, deadline);
+  }
+}
+
+absl::StatusOr<ClaimEngine::Plan> ClaimEngine::MakePlan(const ClaimReference& reference,
+                                                        const kube::ResourceClaim& claim,
+                                                        absl::Time deadline) {
+  if (claim.uid != reference.uid) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the claim was replaced: the kubelet asks for UID ", reference.uid,
+        ", the API server has UID ", claim.uid, "; delete the pod so that it uses the new claim"));
+  }
+  if (!claim.allocation) {
+    return absl::FailedPreconditionError(
+        "the claim is not allocated: wait for the scheduler, and do not set spec.nodeName on the "
+        "pod (it bypasses the scheduler)");
+  }
+  std::vector<kube::DeviceResult> results;
+  for (const kube::DeviceResult& result : claim.allocation->results) {
+    if (result.driver == paths_.driver_name()) results.push_back(result);
+  }
+  ASCEND_RETURN_IF_ERROR(CheckNpuConfigs(claim.allocation->config, paths_.driver_name(), results));
+
+  Plan plan;
+  plan.record.claim_namespace = reference.namespace_name;
+  plan.record.claim_name = reference.name;
+  plan.record.claim_uid = reference.uid;
+  plan.record.boot_id = options_.boot_id;
+  if (results.empty()) return plan;
+
+  // What a prepared claim was given stays true while the chips are away.
+  std::map<std::string, RecordedDevice> known;
+  if (auto record = records_.Read(reference.uid); record.ok()) {
+    for (const RecordedDevice& device : (*record)->devices) known[device.device] = device;
+  }
+  ASCEND_ASSIGN_OR_RETURN(const std::shared_ptr<const vnpu::Inventory> inventory,
+                          WaitForInventory(deadline));
+  std::map<std::string, NpuDevice> devices;
+  for (NpuDevice& device : DevicesOf(*inventory, options_.devices)) {
+    devices.emplace(device.name, device);
+  }
+
+  std::set<int> all, exclusive;
+  for (const kube::DeviceResult& result : results) {
+    if (result.pool != options_.node_name) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("device ", result.device, " was allocated from pool ", result.pool,
+                       ", this node's pool is ", options_.node_name));
+    }
+    const std::string request = result.request.substr(0, result.request.find('/'));
+    const auto same = std::find_if(
+        plan.record.devices.begin(), plan.record.devices.end(), [&](const RecordedDevice& d) {
+          return d.device == result.device && d.share_id == result.share_id &&
+                 d.admin_access == result.admin_access;
+        });
+    if (same != plan.record.devices.end()) {
+      if (std::find(same->requests.begin(), same->requests.end(), request) ==
+          same->requests.end()) {
+        same->requests.push_back(request);
+      }
+      continue;
+    }
+    RecordedDevice device;
+    const auto found = devices.find(result.device);
+    if (found != devices.end()) {
+      for (const vnpu::Chip& chip : found->second.chips) device.chips.push_back(ToRecorded(chip));
+      device.published = ToSliceDevice(found->second, *inventory);
+    } else if (const auto recorded = known.find(result.device); recorded != known.end()) {
+      device.chips = recorded->second.chips;
+      device.published = recorded->second.published;
+    } else {
+      return absl::FailedPreconditionError(
+          absl::StrCat("device ", result.device, " is not on this node (any more)",
+                       inventory->library_message.empty() ? "" : ": ", inventory->library_message,
+                       inventory->library_message.empty()
+                           ? ": check the chip with npu-smi info; delete the pod to get another one"
+                           : ""));
+    }
+    device.requests = {request};
+    device.pool = result.pool;
+    device.device = result.device;
+    device.share_id = result.share_id;
+    device.admin_access = result.admin_access;
+    device.cdi_device = paths_.cdi_device_name(reference.uid, result.device, result.share_id);
+    for (const RecordedChip& chip : device.chips) {
+      all.insert(chip.physical_id);
+      if (!device.admin_access) exclusive.insert(chip.physical_id);
+    }
+    plan.record.devices.push_back(std::move(device));
+  }
+  std::sort(plan.record.devices.begin(), plan.record.devices.end(), Before);
+  plan.physical_ids.assign(all.begin(), all.end());
+  plan.exclusive_ids.assign(exclusive.begin(), exclusive.end());
+  return plan;
+}
+
+absl::StatusOr<std::string> ClaimEngine::FindHolder(const std::string& claim_uid,
+                                                    const std::vector<int>& physical_ids) {
+  const auto wanted = [&](int id) {
+    return std::binary_search(physical_ids.begin(), physical_ids.end(), id);
+  };
+  ASCEND_ASSIGN_OR_RETURN(const RecordStore::Contents contents, records_.ReadAll());
+  for (const auto& record : contents.records) {
+    if (record->claim_uid == claim_uid) continue;
+    for (const RecordedDevice& device : record->devices) {
+      if (device.admin_access) continue;
+      for (const RecordedChip& chip : device.chips) {
+        if (wanted(chip.physical_id)) {
+          return absl::StrCat("chip ", chip.physical_id, " is still prepared for claim ",
+                              record->claim(), " (UID ", record->claim_uid,
+                              "): it is released when the kubelet has stopped that claim's pod");
+        }
+      }
+    }
+  }
+  // What an unreadable record held can still be told from its claim's CDI file.
+  for (const UnreadableRecord& bad : contents.unreadable) {
+    if (bad.claim_uid == claim_uid) continue;
+    const std::string path = JoinPath(cdi_store_.directory(), paths_.cdi_file(bad.claim_uid));
+    const absl::StatusOr<std::string> text = ReadFile(path);
+    if (!text.ok()) continue;
+    const absl::StatusOr<cdi::Spec> spec = cdi::ReadJson(*text);
+    if (!spec.ok()) continue;
+    for (const cdi::Device& device : spec->devices) {
+      absl::string_view name = device.name;
+      if (!absl::ConsumePrefix(&name, absl::StrCat(bad.claim_uid, "-"))) continue;
+      for (int id : PhysicalIdsOf(name)) {
+        if (wanted(id)) {
+          return absl::StrCat("chip ", id, " belongs to a claim (UID ", bad.claim_uid,
+                              ") whose record cannot be read: ", bad.error.message());
+        }
+      }
+    }
+  }
+  return std::string();
+}
+
+absl::Status ClaimEngine::CheckIdentity(const ClaimRecord& record) const {
+  const std::shared_ptr<const vnpu::Inventory> inventory = inventory_();
+  if (inventory == nullptr) return absl::OkStatus();
+  for (const RecordedDevice& device : record.devices) {
+    for (const RecordedChip& recorded : device.chips) {
+      for (const vnpu::Chip& chip : inventory->chips) {
+        if (chip.physical_id != recorded.physical_id) continue;
+        if (recorded.uuid.empty() || chip.uuid.empty() || recorded.uuid == chip.uuid) continue;
+        return absl::FailedPreconditionError(absl::StrCat(
+            "device ", device.device, " is other hardware now: it was ", recorded.uuid, " at ",
+            recorded.pci_bus_id, " when the claim was prepared and is ", chip.uuid, " at ",
+            chip.pci_bus_id, "; delete the pod to get a new allocation"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<PreparedDevice> ClaimEngine::Answer(const ClaimRecord& record) const {
+  std::vector<PreparedDevice> answer;
+  for (const RecordedDevice& device : record.devices) {
+    answer.push_back({.requests = device.requests,
+                      .pool = device.pool,
+                      .device = device.device,
+                      .share_id = device.share_id,
+                      .cdi_device_ids = {paths_.cdi_device_id(device.cdi_device)}});
+  }
+  return answer;
+}
+
+absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
+    const ClaimReference& claim, Plan plan, absl::Time deadline) {
+  const absl::Time holder_deadline = std::min(deadline, SteadyNow() + options_.holder_wait);
+  while (true) {
+    const uint64_t seen = ChangeCount();
+    std::vector<FileLock> chip_locks;  // in ascending order everywhere, so no two callers deadlock
+    for (int id : plan.physical_ids) {
+      ASCEND_ASSIGN_OR_RETURN(
+          FileLock lock,
+          FileLock::Acquire(paths_.chip_lock(id),
+                            std::min(options_.lock_wait, deadline - SteadyNow())),
+          "chip ", id);
+      chip_locks.push_back(std::move(lock));
+    }
+    ASCEND_ASSIGN_OR_RETURN(const std::string holder, FindHolder(claim.uid, plan.exclusive_ids));
+    if (!holder.empty()) {
+      chip_locks.clear();
+      if (SteadyNow() >= holder_deadline) return absl::FailedPreconditionError(holder);
+      WaitForChange(seen, holder_deadline);
+      continue;
+    }
+
+    absl::StatusOr<std::shared_ptr<const ClaimRecord>> existing = records_.Read(claim.uid);
+    if (existing.ok()) {
+      if (!SameAllocation(**existing, plan.record)) {
+        return absl::FailedPreconditionError(
+            "the claim is still prepared with another allocation: the kubelet has to unprepare it "
+            "first, which it does when the claim's earlier pod has stopped");
+      }
+      ASCEND_RETURN_IF_ERROR(CheckIdentity(**existing));
+      // A held device stays published as it was when it was allocated.
+      for (size_t i = 0; i < plan.record.devices.size(); ++i) {
+        plan.record.devices[i].published = (*existing)->devices[i].published;
+      }
+    }
+    std::vector<RecordedChip> chips;
+    for (const RecordedDevice& device : plan.record.devices) {
+      chips.insert(chips.end(), device.chips.begin(), device.chips.end());
+    }
+    ASCEND_RETURN_IF_ERROR(injector_.CheckNodes(chips));
+    ASCEND_ASSIGN_OR_RETURN(const cdi::Spec spec,
+                            injector_.BuildSpec(paths_.cdi_kind(), plan.record));
+    // Written again even if identical: some runtimes keep a device's numbers until its file
+    // changes.
+    ASCEND_RETURN_IF_ERROR(cdi_store_.Write(paths_.cdi_file(claim.uid), spec,
+                                            {.rewrite_identical = true, .durable = false}))
+        .With("CDI file");
+    if (!existing.ok() || **existing != plan.record) {
+      if (absl::Status written = records_.Write(plan.record); !written.ok()) {
+        if (!existing.ok()) {
+          const absl::Status undone = cdi_store_.Remove(paths_.cdi_file(claim.uid));
+          if (!undone.ok()) LogWarning("CDI file remains", {{"error", undone}});
+        }
+        return Annotate(written, "claim record");
+      }
+      RecordsChanged();
+    }
+    return Answer(plan.record);
+  }
+}
+
+absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::Prepare(const ClaimReference& reference) {
+  const absl::Time start = SteadyNow();
+  const absl::Time deadline = start + options_.prepare_budget;
+  const auto prepare = [&]() -> absl::StatusOr<std::vector<PreparedDevice>> {
+    if (!IsSafeClaimUid(reference.uid)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("claim UID \"", reference.uid, "\" is not acceptable"));
+    }
+    ASCEND_ASSIGN_OR_RETURN(ClaimGate gate, ClaimGate::Open(paths_.claim_lock(reference.uid)));
+    ASCEND_ASSIGN_OR_RETURN(const kube::ResourceClaim claim, GetClaim(reference, deadline));
+    ASCEND_ASSIGN_OR_RETURN(Plan plan, MakePlan(reference, claim, deadline));
+    if (plan.record.devices.empty()) return std::vector<PreparedDevice>();
+    ASCEND_RETURN_IF_ERROR(gate.Enter(std::min(options_.lock_wait, deadline - SteadyNow())));
+    return PrepareInsideGate(reference, std::move(plan), deadline);
+  };
+  absl::StatusOr<std::vector<PreparedDevice>> result = prepare();
+  const double ms = absl::ToDoubleMilliseconds(SteadyNow() - start);
+  if (!result.ok()) {
+    LogError("claim could not be prepared", {{"claim", Name(reference)},
+                                             {"claimUID", reference.uid},
+                                             {"ms", ms},
+                                             {"error", result.status()}});
+    return Annotate(result.status(), absl::StrCat("claim ", Name(reference)));
+  }
+  LogInfo("claim prepared", {{"claim", Name(reference)},
+                             {"claimUID", reference.uid},
+                             {"devices", absl::StrJoin(*result, ",",
+                                                       [](std::string* out, const auto& device) {
+                                                         absl::StrAppend(out, device.device);
+                                                       })},
+                             {"ms", ms}});
+  return result;
+}
+
+absl::Status ClaimEngine::Unprepare(const ClaimReference& reference) {
+  // A UID that no record can have was never prepared.
+  if (!IsSafeClaimUid(reference.uid)) return absl::OkStatus();
+  const absl::Time start = SteadyNow();
+  bool had_record = false;
+  const auto unprepare = [&]() -> absl::Status {
+    ASCEND_ASSIGN_OR_RETURN(ClaimGate gate,
+                            EnterNewest(paths_.claim_lock(reference.uid), options_.lock_wait));
+    had_record = !absl::IsNotFound(records_.Read(reference.uid).status());
+    ASCEND_RETURN_IF_ERROR(cdi_store_.Remove(paths_.cdi_file(reference.uid))).With("CDI file");
+    if (had_record) {
+      ASCEND_RETURN_IF_ERROR(records_.Remove(reference.uid)).With("claim record");
+      RecordsChanged();
+    }
+    return gate.EndGeneration();
+  };
+  const absl::Status status = unprepare();
+  if (!status.ok()) {
+    LogError("claim could not be unprepared",
+             {{"claim", Name(reference)}, {"claimUID", reference.uid}, {"error", status}});
+    return Annotate(status, absl::StrCat("claim ", Name(reference)));
+  }
+  if (had_record) {
+    LogInfo("claim unprepared", {{"claim", Name(reference)},
+                                 {"claimUID", reference.uid},
+                                 {"ms", absl::ToDoubleMilliseconds(SteadyNow() - start)}});
+  } else {
+    LogVerbose(2, "claim was not prepared, nothing to unprepare",
+               {{"claim", Name(reference)}, {"claimUID", reference.uid}});
+  }
+  return status;
+}
+
+void ClaimEngine::SweepOrphanedCdiFiles(const RecordStore::Contents& contents) {
+  const absl::StatusOr<std::vector<std::string>> files = cdi_store_.List(paths_.cdi_file_prefix());
+  if (!files.ok()) {
+    LogWarning("CDI files could not be listed", {{"error", files.status()}});
+    return;
+  }
+  std::set<std::string> live;
+  for (const auto& record : contents.records) live.insert(record->claim_uid);
+  for (const UnreadableRecord& bad : contents.unreadable) live.insert(bad.claim_uid);
+  for (const std::string& file : *files) {
+    const std::string uid = paths_.claim_of_cdi_file(file);
+    if (uid.empty() || live.count(uid) != 0) continue;
+    // Another instance may be in the middle of preparing this claim: look again inside its gate.
+    absl::StatusOr<ClaimGate> gate = EnterNewest(paths_.claim_lock(uid), absl::ZeroDuration());
+    if (!gate.ok() || !absl::IsNotFound(records_.Read(uid).status())) continue;
+    const absl::Status removed = cdi_store_.Remove(file);
+    LogInfo(
+        "removed a CDI file without a claim record",
+        {{"claimUID", uid}, {"path", JoinPath(cdi_store_.directory(), file)}, {"result", removed}});
+  }
+}
+
+void ClaimEngine::SweepStaleClaimLocks() {
+  const absl::StatusOr<std::vector<std::string>> names = ListDirectory(paths_.locks_directory());
+  if (!names.ok()) return;
+  for (absl::string_view name : *names) {
+    const std::string path = JoinPath(paths_.locks_directory(), name);
+    if (!absl::ConsumePrefix(&name, kClaimLockPrefix)) continue;
+    if (!absl::IsNotFound(records_.Read(std::string(name)).status())) continue;
+    struct stat info;
+    if (::stat(path.c_str(), &info) != 0) continue;
+    if (absl::Now() - absl::FromTimeT(info.st_mtime) > kStaleLockAge) ::unlink(path.c_str());
+  }
+}
+
+void ClaimEngine::RestoreMissingCdiFiles() {
+  const absl::StatusOr<RecordStore::Contents> contents = records_.ReadAll();
+  if (!contents.ok()) {
+    LogError("claim records could not be listed", {{"error", contents.status()}});
+    return;
+  }
+  const absl::StatusOr<std::vector<std::string>> files = cdi_store_.List(paths_.cdi_file_prefix());
+  const std::set<std::string> present =
+      files.ok() ? std::set<std::string>(files->begin(), files->end()) : std::set<std::string>();
+  for (const auto& record : contents->records) {
+    const std::string file = paths_.cdi_file(record->claim_uid);
+    if (present.count(file) != 0) continue;
+    const auto restore = [&]() -> absl::Status {
+      // Inside the gate: the file may be missing because the claim is being unprepared.
+      ASCEND_ASSIGN_OR_RETURN(ClaimGate gate,
+                              ClaimGate::Open(paths_.claim_lock(record->claim_uid)));
+      ASCEND_RETURN_IF_ERROR(gate.Enter(options_.lock_wait));
+      ASCEND_ASSIGN_OR_RETURN(const std::shared_ptr<const ClaimRecord> current,
+                              records_.Read(record->claim_uid));
+      ASCEND_ASSIGN_OR_RETURN(const cdi::Spec spec,
+                              injector_.BuildSpec(paths_.cdi_kind(), *current));
+      return cdi_store_.Write(file, spec, {});
+    };
+    const absl::Status status = restore();
+    if (absl::IsAborted(status) || absl::IsNotFound(status)) continue;  // unprepared meanwhile
+    const LogFields fields = {{"claim", record->claim()},
+                              {"claimUID", record->claim_uid},
+                              {"path", JoinPath(cdi_store_.directory(), file)},
+                              {"result", status}};
+    if (status.ok()) {
+      LogInfo("restored the missing CDI file of a prepared claim", fields);
+    } else {
+      LogError("the CDI file of a prepared claim is missing and could not be restored", fields);
+    }
+  }
+}
+
+}  // namespace ascend::kubeletplugin

@@ -1,0 +1,126 @@
+// Prepares and unprepares claims of whole chips.
+//
+//   Prepare:   open the claim's gate -> GET the claim -> check it -> enter the gate -> lock the
+//              chips -> refuse what another claim holds -> check the device nodes -> write the CDI
+//              file -> write the record -> answer
+//   Unprepare: enter the gate -> remove the CDI file -> remove the record -> end the generation
+//
+// The record is the only evidence of use; it is written last and removed last. Whatever fails
+// before it is undone, and a CDI file without a record is swept at start. Every Prepare, also a
+// repeated one, checks the nodes and writes the CDI file anew.
+#ifndef ASCEND_DRA_KUBELETPLUGIN_CLAIMS_ENGINE_H_
+#define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_ENGINE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/core/directory_watch.h"
+#include "base/core/mutex.h"
+#include "cdi/store.h"
+#include "kubeletplugin/claims/injection.h"
+#include "kubeletplugin/claims/record_store.h"
+#include "kubeletplugin/devices.h"
+#include "kubeletplugin/kube/client.h"
+#include "kubeletplugin/paths.h"
+#include "vnpu/chip.h"
+
+namespace ascend::kubeletplugin {
+
+struct ClaimReference {
+  std::string namespace_name;
+  std::string name;
+  std::string uid;
+};
+
+struct PreparedDevice {
+  std::vector<std::string> requests;  // base names
+  std::string pool;
+  std::string device;
+  std::string share_id;  // empty = none
+  std::vector<std::string> cdi_device_ids;
+};
+
+class ClaimEngine {
+ public:
+  struct Options {
+    std::string node_name;  // also the name of our pool
+    std::string boot_id;
+    DeviceOptions devices;
+    // The kubelet gives up after 45 s: what is transient is retried inside this time.
+    absl::Duration prepare_budget = absl::Seconds(40);
+    // How long a Prepare waits for another claim to let go of the chip. The scheduler frees a chip
+    // up to a few seconds before the node does; after an error the kubelet waits 60 to 90 s.
+    absl::Duration holder_wait = absl::Seconds(15);
+    // How long an operation waits for another one on the same claim or chip.
+    absl::Duration lock_wait = absl::Seconds(30);
+  };
+  // Null until the agent reported for the first time.
+  using InventorySource = std::function<std::shared_ptr<const vnpu::Inventory>()>;
+
+  // All references must outlive the engine.
+  ClaimEngine(Options options, const Paths& paths, kube::Client& client, RecordStore& records,
+              cdi::Store& cdi_store, Injector injector, InventorySource inventory);
+  ~ClaimEngine();
+
+  // Makes the directories, sweeps CDI files without a record, rewrites missing ones and keeps doing
+  // so whenever the CDI directory changes. Problems with single claims are logged; an error means
+  // that no claim could be prepared.
+  absl::Status Start();
+
+  // Thread-safe; calls for different claims and chips run side by side. Errors are for the pod's
+  // events: they name the claim, the device or path, and what to do.
+  absl::StatusOr<std::vector<PreparedDevice>> Prepare(const ClaimReference& claim);
+  // From the record alone: never asks the API server. A claim without a record is a success.
+  absl::Status Unprepare(const ClaimReference& claim);
+
+  // Tell the engine that records or the inventory changed outside it: wakes whoever waits for that.
+  void NotifyChange();
+  // `callback` runs after every record that this engine wrote or removed. Set before Start().
+  void SetRecordsChangedCallback(std::function<void()> callback);
+
+ private:
+  struct Plan;  // what a claim asks of this node, checked
+
+  absl::StatusOr<kube::ResourceClaim> GetClaim(const ClaimReference& claim, absl::Time deadline);
+  absl::StatusOr<Plan> MakePlan(const ClaimReference& reference, const kube::ResourceClaim& claim,
+                                absl::Time deadline);
+  absl::StatusOr<std::shared_ptr<const vnpu::Inventory>> WaitForInventory(absl::Time deadline);
+  absl::StatusOr<std::vector<PreparedDevice>> PrepareInsideGate(const ClaimReference& claim,
+                                                                Plan plan, absl::Time deadline);
+  // Who holds one of these chips, other than `claim_uid`; empty if nobody.
+  absl::StatusOr<std::string> FindHolder(const std::string& claim_uid,
+                                         const std::vector<int>& physical_ids);
+  absl::Status CheckIdentity(const ClaimRecord& record) const;
+  std::vector<PreparedDevice> Answer(const ClaimRecord& record) const;
+  void SweepOrphanedCdiFiles(const RecordStore::Contents& contents);
+  void SweepStaleClaimLocks();
+  void RestoreMissingCdiFiles();
+  uint64_t ChangeCount();
+  // Waits until NotifyChange() was called after ChangeCount() returned `seen`, or the deadline.
+  void WaitForChange(uint64_t seen, absl::Time deadline);
+  void RecordsChanged();
+
+  const Options options_;
+  const Paths& paths_;
+  kube::Client& client_;
+  RecordStore& records_;
+  cdi::Store& cdi_store_;
+  const Injector injector_;
+  const InventorySource inventory_;
+  std::function<void()> records_changed_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
+
+  std::unique_ptr<DirectoryWatch> cdi_watch_;
+};
+
+}  // namespace ascend::kubeletplugin
+
+#endif  // ASCEND_DRA_KUBELETPLUGIN_CLAIMS_ENGINE_H_

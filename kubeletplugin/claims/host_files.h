@@ -1,0 +1,46 @@
+// A read-only look at the host's files through the prefix under which the plugin's container sees
+// them ("/host"). Links are followed as the host would follow them: an absolute link target counts
+// from the prefix. Nothing is ever opened except small regular text files.
+#ifndef ASCEND_DRA_KUBELETPLUGIN_CLAIMS_HOST_FILES_H_
+#define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_HOST_FILES_H_
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace ascend::kubeletplugin {
+
+class HostFiles {
+ public:
+  explicit HostFiles(std::string root) : root_(std::move(root)) {}
+
+  enum class Kind { kMissing, kFile, kDirectory, kCharacterDevice, kSymlink, kOther };
+  struct Entry {
+    Kind kind = Kind::kMissing;
+    dev_t device_number = 0;  // of a character device
+  };
+  // The entry itself: a link in the last component is kSymlink, as a container runtime sees it.
+  Entry Look(const std::string& host_path) const;
+  // What the path leads to in the end; kMissing for a dangling link or a loop of links.
+  Entry Follow(const std::string& host_path) const;
+  bool Exists(const std::string& host_path) const {
+    return Follow(host_path).kind != Kind::kMissing;
+  }
+
+  // Sorted names; empty if the directory is missing.
+  std::vector<std::string> List(const std::string& host_path) const;
+  absl::StatusOr<std::string> Read(const std::string& host_path) const;
+
+ private:
+  // `host_path` below root_, all links in its parents (and, if `follow`, in its end) resolved.
+  std::optional<std::string> Resolve(const std::string& host_path, bool follow) const;
+  std::string root_;
+};
+
+}  // namespace ascend::kubeletplugin
+
+#endif  // ASCEND_DRA_KUBELETPLUGIN_CLAIMS_HOST_FILES_H_

@@ -1,0 +1,275 @@
+#include "kubeletplugin/claims/injection.h"
+
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/core/file.h"
+#include "base/core/status_macros.h"
+
+namespace ascend::kubeletplugin {
+namespace {
+
+using vnpu::Family;
+
+constexpr char kDriverRoot[] = "/usr/local/Ascend/driver";
+constexpr uint32_t kNodeMode = 0660;
+
+// Container path and, where it differs, host path of a node that all chips of a host share.
+struct SharedNode {
+  const char* path;
+  const char* host_path = nullptr;
+  bool required = false;
+};
+
+std::vector<SharedNode> SharedNodes(Family family) {
+  switch (family) {
+    case Family::k950:
+      return {{.path = "/dev/davinci_manager", .required = true}, {.path = "/dev/hisi_hdc"}};
+    case Family::k310B:
+      return {{.path = "/dev/davinci_manager",
+               .host_path = "/dev/davinci_manager_docker",
+               .required = true},
+              {.path = "/dev/svm0"},
+              {.path = "/dev/ts_aisle"},
+              {.path = "/dev/upgrade"},
+              {.path = "/dev/sys"},
+              {.path = "/dev/vdec"},
+              {.path = "/dev/vpc"},
+              {.path = "/dev/pngd"},
+              {.path = "/dev/venc"},
+              {.path = "/dev/log_drv"},
+              {.path = "/dev/acodec"},
+              {.path = "/dev/ai"},
+              {.path = "/dev/ao"},
+              {.path = "/dev/vo"},
+              {.path = "/dev/hdmi"},
+              {.path = "/dev/dvpp_cmdlist"}};
+    default:
+      return {{.path = "/dev/davinci_manager", .required = true},
+              {.path = "/dev/devmm_svm"},
+              {.path = "/dev/hisi_hdc"},
+              // Uncertain whether 910B needs it for inference: injected where the host has it.
+              {.path = "/dev/dvpp_cmdlist"}};
+  }
+}
+
+// Directories whose character devices all go into the container (names differ between hosts).
+std::vector<std::string> SharedNodeDirectories(Family family) {
+  if (family == Family::k950) return {"/dev/uburma", "/dev/ummu"};
+  return {};
+}
+
+bool HasRoce(Family family) {
+  return family == Family::k910A || family == Family::k910B || family == Family::kA3;
+}
+
+// Below the driver's root.
+std::vector<std::string> DriverFiles(Family family) {
+  std::vector<std::string> files = {"lib64", "include", "version.info", "tools/hccn_tool",
+                                    "tools/npu-smi"};
+  if (family == Family::k950) files.push_back("topo");
+  return files;
+}
+
+std::vector<std::string> SystemFiles(Family family) {
+  std::vector<std::string> files = {"/usr/local/dcmi", "/usr/local/bin/npu-smi",
+                                    "/usr/local/sbin/npu-smi", "/var/queue_schedule",
+                                    "/etc/ascend_install.info"};
+  if (HasRoce(family)) files.push_back("/etc/hccn.conf");
+  // Rank tables and the like only for the product that reads them: one left over from other
+  // hardware breaks every job.
+  if (family == Family::k950) {
+    files.insert(files.end(), {"/etc/hccl_rootinfo.json", "/etc/hixlep", "/lib/route.conf"});
+  }
+  if (family == Family::k310B) {
+    files.insert(files.end(), {"/etc/sys_version.conf", "/etc/hdcBasic.cfg"});
+  }
+  return files;
+}
+
+cdi::Mount ReadOnlyMount(const std::string& host_path, const std::string& container_path) {
+  return {.host_path = host_path,
+          .container_path = container_path,
+          .options = {"ro", "nosuid", "nodev", "rbind", "rprivate"}};
+}
+
+// No uid, gid, type or numbers: the container's user owns the node, and the runtime reads the
+// numbers when it makes the container, so a reloaded driver does not matter.
+cdi::DeviceNode Node(const std::string& path, const std::string& host_path) {
+  return {.path = path,
+          .host_path = host_path == path ? std::string() : host_path,
+          .file_mode = kNodeMode,
+          .permissions = "rw"};
+}
+
+std::string ChipNode(const RecordedChip& chip) {
+  return absl::StrCat("/dev/davinci", chip.node_number);
+}
+
+absl::string_view KindName(HostFiles::Kind kind) {
+  switch (kind) {
+    case HostFiles::Kind::kMissing:
+      return "is missing";
+    case HostFiles::Kind::kFile:
+      return "is a regular file, not a character device";
+    case HostFiles::Kind::kDirectory:
+      return "is a directory, not a character device";
+    case HostFiles::Kind::kSymlink:
+      return "is a symbolic link, which container runtimes refuse";
+    case HostFiles::Kind::kCharacterDevice:
+      return "is a character device";
+    case HostFiles::Kind::kOther:
+      break;
+  }
+  return "is not a character device";
+}
+
+}  // namespace
+
+Injector::Injector(HostFiles host, InjectionOptions options)
+    : host_(std::move(host)), options_(std::move(options)) {}
+
+absl::StatusOr<std::set<unsigned>> Injector::DriverMajors() const {
+  ASCEND_ASSIGN_OR_RETURN(const std::string text, ReadFile(options_.proc_devices));
+  std::set<unsigned> majors;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::StartsWith(line, "Block devices")) break;
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    unsigned major = 0;
+    if (words.size() == 2 && words[1] == "devdrv-cdev" && absl::SimpleAtoi(words[0], &major)) {
+      majors.insert(major);
+    }
+  }
+  if (majors.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the Ascend kernel driver is not loaded: ", options_.proc_devices,
+                     " has no devdrv-cdev; install or load the driver on the node"));
+  }
+  return majors;
+}
+
+absl::Status Injector::CheckNodes(const std::vector<RecordedChip>& chips) const {
+  ASCEND_ASSIGN_OR_RETURN(const std::set<unsigned> majors, DriverMajors());
+  for (const RecordedChip& chip : chips) {
+    const std::string path = ChipNode(chip);
+    const HostFiles::Entry entry = host_.Look(path);
+    if (entry.kind != HostFiles::Kind::kCharacterDevice) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("device node ", path, " ", KindName(entry.kind),
+                       ": check that the Ascend driver on the node runs (npu-smi info) and that "
+                       "the chip has not dropped"));
+    }
+    const unsigned node_major = major(entry.device_number);
+    const unsigned node_minor = minor(entry.device_number);
+    if (majors.count(node_major) == 0) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "device node ", path, " has major number ", node_major, ", but the driver's is ",
+          *majors.begin(), " (devdrv-cdev in ", options_.proc_devices,
+          "): the node is left over from an older driver load; re-create it or reboot the node"));
+    }
+    // Minor = physical id on every product; on 950 the name of the node differs from it, so this
+    // is also the probe for its uncertain numbering.
+    if (node_minor != static_cast<unsigned>(chip.physical_id)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "device node ", path, " has minor number ", node_minor, ", expected ", chip.physical_id,
+          " (the chip's physical id): it belongs to another chip; re-create the node or reboot"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string Injector::DriverRoot() const {
+  const absl::StatusOr<std::string> text = host_.Read("/etc/ascend_install.info");
+  if (!text.ok()) return kDriverRoot;
+  for (absl::string_view line : absl::StrSplit(*text, '\n')) {
+    if (!absl::ConsumePrefix(&line, "Driver_Install_Path_Param=")) continue;
+    line = absl::StripAsciiWhitespace(line);
+    while (line.size() > 1 && line.back() == '/') line.remove_suffix(1);
+    if (absl::StartsWith(line, "/")) return absl::StrCat(line, "/driver");
+  }
+  return kDriverRoot;
+}
+
+absl::StatusOr<cdi::ContainerEdits> Injector::CommonEdits(Family family) const {
+  cdi::ContainerEdits edits;
+  if (options_.ascend_visible_devices_void) edits.env.push_back("ASCEND_VISIBLE_DEVICES=void");
+
+  for (const SharedNode& node : SharedNodes(family)) {
+    const std::string host_path = node.host_path != nullptr ? node.host_path : node.path;
+    const HostFiles::Entry entry = host_.Look(host_path);
+    if (entry.kind == HostFiles::Kind::kCharacterDevice) {
+      edits.device_nodes.push_back(Node(node.path, host_path));
+    } else if (node.required) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("device node ", host_path, " ", KindName(entry.kind),
+                       ": no NPU works without it; check that the Ascend driver on the node runs"));
+    }
+  }
+  for (const std::string& directory : SharedNodeDirectories(family)) {
+    for (const std::string& name : host_.List(directory)) {
+      const std::string path = JoinPath(directory, name);
+      if (host_.Look(path).kind == HostFiles::Kind::kCharacterDevice) {
+        edits.device_nodes.push_back(Node(path, path));
+      }
+    }
+  }
+
+  const std::string driver_root = DriverRoot();
+  if (!host_.Exists(JoinPath(driver_root, "lib64"))) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("driver libraries ", JoinPath(driver_root, "lib64"),
+                     " are missing on the node: install the Ascend driver, or correct "
+                     "Driver_Install_Path_Param in /etc/ascend_install.info"));
+  }
+  for (const std::string& file : DriverFiles(family)) {
+    const std::string host_path = JoinPath(driver_root, file);
+    if (host_.Exists(host_path)) {
+      edits.mounts.push_back(ReadOnlyMount(host_path, JoinPath(kDriverRoot, file)));
+    }
+  }
+  std::vector<std::string> files = SystemFiles(family);
+  files.insert(files.end(), options_.extra_mounts.begin(), options_.extra_mounts.end());
+  for (const std::string& path : files) {
+    if (host_.Exists(path)) edits.mounts.push_back(ReadOnlyMount(path, path));
+  }
+  return edits;
+}
+
+cdi::ContainerEdits Injector::ChipEdits(const std::vector<RecordedChip>& chips) const {
+  cdi::ContainerEdits edits;
+  for (const RecordedChip& chip : chips) {
+    edits.device_nodes.push_back(Node(ChipNode(chip), ChipNode(chip)));
+    // The chip is in the name: two requests of a claim may meet in one container, where a variable
+    // of the same name would replace the other's.
+    const std::string prefix = absl::StrCat("ASCEND_DRA_NPU_", chip.physical_id);
+    edits.env.push_back(absl::StrCat(prefix, "_PHYSICAL_ID=", chip.physical_id));
+    if (!chip.roce_address.empty()) {
+      edits.env.push_back(absl::StrCat(prefix, "_ROCE_ADDRESS=", chip.roce_address));
+    }
+  }
+  return edits;
+}
+
+absl::StatusOr<cdi::Spec> Injector::BuildSpec(const std::string& kind,
+                                              const ClaimRecord& record) const {
+  cdi::Spec spec;
+  spec.kind = kind;
+  Family family = Family::kUnknown;
+  for (const RecordedDevice& device : record.devices) {
+    if (!device.chips.empty()) family = device.chips.front().family;
+    const bool seen = std::any_of(spec.devices.begin(), spec.devices.end(),
+                                  [&](const auto& d) { return d.name == device.cdi_device; });
+    if (seen) continue;
+    spec.devices.push_back({.name = device.cdi_device, .container_edits = ChipEdits(device.chips)});
+  }
+  ASCEND_ASSIGN_OR_RETURN(spec.container_edits, CommonEdits(family));
+  return spec;
+}
+
+}  // namespace ascend::kubeletplugin

@@ -1,0 +1,52 @@
+// What a container needs to use chips: device nodes, driver files and a few variables, per product.
+// The one place that knows; sources of the lists: Huawei's own container runtime and device plugin.
+#ifndef ASCEND_DRA_KUBELETPLUGIN_CLAIMS_INJECTION_H_
+#define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_INJECTION_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cdi/spec.h"
+#include "kubeletplugin/claims/host_files.h"
+#include "kubeletplugin/claims/record.h"
+
+namespace ascend::kubeletplugin {
+
+struct InjectionOptions {
+  // ASCEND_VISIBLE_DEVICES=void keeps an `ascend` default runtime from injecting again what an
+  // image or a user asks for. Off only where Huawei's exporter must read that variable.
+  bool ascend_visible_devices_void = true;
+  std::vector<std::string> extra_mounts;  // host paths, mounted read-only at the same place
+  std::string proc_devices = "/proc/devices";
+};
+
+class Injector {
+ public:
+  Injector(HostFiles host, InjectionOptions options);
+
+  // Looks at the host's device nodes of these chips, now: each must be a character device of the
+  // driver's major with the chip's minor. Errors name the path, what is wrong and what to do.
+  absl::Status CheckNodes(const std::vector<RecordedChip>& chips) const;
+
+  // The claim's CDI file. Common edits (control nodes, driver files) appear once per file, outside
+  // the devices. Looks at the host for what exists now; kFailedPrecondition if something without
+  // which no chip works is missing.
+  absl::StatusOr<cdi::Spec> BuildSpec(const std::string& kind, const ClaimRecord& record) const;
+
+ private:
+  absl::StatusOr<cdi::ContainerEdits> CommonEdits(vnpu::Family family) const;
+  cdi::ContainerEdits ChipEdits(const std::vector<RecordedChip>& chips) const;
+  // Where the driver lies on the host: "/usr/local/Ascend/driver" unless its installer says else.
+  std::string DriverRoot() const;
+  absl::StatusOr<std::set<unsigned>> DriverMajors() const;
+
+  const HostFiles host_;
+  const InjectionOptions options_;
+};
+
+}  // namespace ascend::kubeletplugin
+
+#endif  // ASCEND_DRA_KUBELETPLUGIN_CLAIMS_INJECTION_H_

@@ -1,0 +1,209 @@
+#include "kubeletplugin/claims/record.h"
+
+#include <array>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/core/status_macros.h"
+#include "nlohmann/json.hpp"
+
+namespace ascend::kubeletplugin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr absl::string_view kChecksumPrefix = "crc32c:";
+constexpr char kCompleted[] = "Completed";
+
+std::array<uint32_t, 256> MakeCrcTable() {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t i = 0; i < 256; ++i) {
+    uint32_t crc = i;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78u : 0u);
+    table[i] = crc;
+  }
+  return table;
+}
+
+// Reads members of one JSON object; the first thing that is not as it should be makes the error.
+class Reader {
+ public:
+  Reader(const nlohmann::json& object, std::string where)
+      : object_(object), where_(std::move(where)) {
+    if (!object_.is_object()) Fail("", "is no object");
+  }
+
+  std::string String(const char* name, bool required = false) {
+    const nlohmann::json* value = Find(name, required);
+    if (value == nullptr) return "";
+    if (!value->is_string()) return Fail(name, "is no string"), "";
+    return value->get<std::string>();
+  }
+  int Int(const char* name) {
+    const nlohmann::json* value = Find(name, true);
+    if (value == nullptr) return -1;
+    if (!value->is_number_integer()) return Fail(name, "is no integer"), -1;
+    return value->get<int>();
+  }
+  bool Bool(const char* name) {
+    const nlohmann::json* value = Find(name, false);
+    if (value == nullptr) return false;
+    if (!value->is_boolean()) return Fail(name, "is no boolean"), false;
+    return value->get<bool>();
+  }
+  const nlohmann::json& Array(const char* name) {
+    static const nlohmann::json kEmpty = nlohmann::json::array();
+    const nlohmann::json* value = Find(name, false);
+    if (value == nullptr) return kEmpty;
+    if (!value->is_array()) return Fail(name, "is no array"), kEmpty;
+    return *value;
+  }
+  const nlohmann::json& Object(const char* name) {
+    static const nlohmann::json kEmpty = nlohmann::json::object();
+    const nlohmann::json* value = Find(name, true);
+    if (value == nullptr) return kEmpty;
+    if (!value->is_object()) return Fail(name, "is no object"), kEmpty;
+    return *value;
+  }
+  void Fail(const char* name, absl::string_view what) {
+    if (status_.ok()) {
+      status_ = absl::DataLossError(absl::StrCat("record member ", where_, name, " ", what));
+    }
+  }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  const nlohmann::json* Find(const char* name, bool required) {
+    if (!object_.is_object()) return nullptr;
+    const auto it = object_.find(name);
+    if (it != object_.end()) return &*it;
+    if (required) Fail(name, "is missing");
+    return nullptr;
+  }
+
+  const nlohmann::json& object_;
+  const std::string where_;
+  absl::Status status_;
+};
+
+Json ToJson(const RecordedChip& chip) {
+  Json json = {{"physicalID", chip.physical_id},
+               {"nodeNumber", chip.node_number},
+               {"family", std::string(vnpu::FamilyName(chip.family))}};
+  if (!chip.uuid.empty()) json["uuid"] = chip.uuid;
+  if (!chip.pci_bus_id.empty()) json["pciBusID"] = chip.pci_bus_id;
+  if (!chip.roce_address.empty()) json["roceAddress"] = chip.roce_address;
+  return json;
+}
+
+Json ToJson(const RecordedDevice& device) {
+  Json json = {{"requests", device.requests}, {"pool", device.pool}, {"device", device.device}};
+  if (!device.share_id.empty()) json["shareID"] = device.share_id;
+  if (device.admin_access) json["adminAccess"] = true;
+  json["cdiDevice"] = device.cdi_device;
+  json["chips"] = Json::array();
+  for (const RecordedChip& chip : device.chips) json["chips"].push_back(ToJson(chip));
+  json["published"] = kube::ToJson(device.published);
+  return json;
+}
+
+absl::StatusOr<RecordedChip> ParseChip(const nlohmann::json& json) {
+  Reader reader(json, "devices[].chips[].");
+  RecordedChip chip;
+  chip.physical_id = reader.Int("physicalID");
+  chip.node_number = reader.Int("nodeNumber");
+  chip.family = vnpu::FamilyFromName(reader.String("family"));
+  chip.uuid = reader.String("uuid");
+  chip.pci_bus_id = reader.String("pciBusID");
+  chip.roce_address = reader.String("roceAddress");
+  ASCEND_RETURN_IF_ERROR(reader.status());
+  return chip;
+}
+
+absl::StatusOr<RecordedDevice> ParseDevice(const nlohmann::json& json) {
+  Reader reader(json, "devices[].");
+  RecordedDevice device;
+  for (const nlohmann::json& request : reader.Array("requests")) {
+    if (!request.is_string()) return absl::DataLossError("record member requests[] is no string");
+    device.requests.push_back(request.get<std::string>());
+  }
+  device.pool = reader.String("pool", true);
+  device.device = reader.String("device", true);
+  device.share_id = reader.String("shareID");
+  device.admin_access = reader.Bool("adminAccess");
+  device.cdi_device = reader.String("cdiDevice", true);
+  for (const nlohmann::json& chip : reader.Array("chips")) {
+    ASCEND_ASSIGN_OR_RETURN(RecordedChip parsed, ParseChip(chip));
+    device.chips.push_back(std::move(parsed));
+  }
+  const nlohmann::json& published = reader.Object("published");
+  ASCEND_RETURN_IF_ERROR(reader.status());
+  absl::StatusOr<kube::SliceDevice> slice_device = kube::ParseSliceDevice(published);
+  if (!slice_device.ok()) return absl::DataLossError(slice_device.status().message());
+  device.published = *std::move(slice_device);
+  return device;
+}
+
+}  // namespace
+
+uint32_t Crc32c(absl::string_view bytes) {
+  static const std::array<uint32_t, 256> table = MakeCrcTable();
+  uint32_t crc = 0xffffffffu;
+  for (const char c : bytes) crc = (crc >> 8) ^ table[(crc ^ static_cast<uint8_t>(c)) & 0xff];
+  return crc ^ 0xffffffffu;
+}
+
+std::string ClaimRecord::claim() const { return absl::StrCat(claim_namespace, "/", claim_name); }
+
+std::string SerializeRecord(const ClaimRecord& record) {
+  Json json = {{"formatVersion", kRecordFormatVersion},
+               {"state", kCompleted},
+               {"claim",
+                {{"namespace", record.claim_namespace},
+                 {"name", record.claim_name},
+                 {"uid", record.claim_uid}}},
+               {"bootID", record.boot_id}};
+  json["devices"] = Json::array();
+  for (const RecordedDevice& device : record.devices) json["devices"].push_back(ToJson(device));
+  const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return absl::StrCat(line, "\n", kChecksumPrefix, absl::Hex(Crc32c(line), absl::kZeroPad8), "\n");
+}
+
+absl::StatusOr<ClaimRecord> ParseRecord(absl::string_view bytes) {
+  const size_t end = bytes.find('\n');
+  if (end == absl::string_view::npos) return absl::DataLossError("record is cut: no line end");
+  const absl::string_view line = bytes.substr(0, end);
+  const std::string checksum =
+      absl::StrCat(kChecksumPrefix, absl::Hex(Crc32c(line), absl::kZeroPad8), "\n");
+  if (bytes.substr(end + 1) != checksum) {
+    return absl::DataLossError("record is damaged: its checksum line does not fit its content");
+  }
+  const nlohmann::json json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+  if (json.is_discarded()) return absl::DataLossError("record is no JSON");
+
+  Reader reader(json, "");
+  const int version = reader.Int("formatVersion");
+  const std::string state = reader.String("state", true);
+  ClaimRecord record;
+  record.boot_id = reader.String("bootID", true);
+  const nlohmann::json& claim_json = reader.Object("claim");
+  const nlohmann::json& devices = reader.Array("devices");
+  ASCEND_RETURN_IF_ERROR(reader.status());
+  if (version != kRecordFormatVersion || state != kCompleted) {
+    return absl::UnimplementedError(
+        absl::StrCat("record has format version ", version, ", state ", state,
+                     ": a newer driver wrote it, run that version or a newer one"));
+  }
+  Reader claim(claim_json, "claim.");
+  record.claim_namespace = claim.String("namespace", true);
+  record.claim_name = claim.String("name", true);
+  record.claim_uid = claim.String("uid", true);
+  ASCEND_RETURN_IF_ERROR(claim.status());
+  for (const nlohmann::json& device : devices) {
+    ASCEND_ASSIGN_OR_RETURN(RecordedDevice parsed, ParseDevice(device));
+    record.devices.push_back(std::move(parsed));
+  }
+  return record;
+}
+
+}  // namespace ascend::kubeletplugin

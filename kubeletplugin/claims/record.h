@@ -1,0 +1,71 @@
+// What the driver remembers of a claim: one small file per claim, the only evidence that a chip is
+// in use. Everything that Unprepare and a start without API or hardware need is in it.
+//
+// Format version 1, two lines, both ended by '\n', mode 0600:
+//   {"formatVersion":1,"state":"Completed","claim":{...},"bootID":"...","devices":[...]}
+//   crc32c:<eight lower-case hex digits of the CRC-32C over the first line without its '\n'>
+// The checksum covers stored bytes, so a field added later never looks like damage.
+#ifndef ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_H_
+#define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kubeletplugin/kube/resource_slice.h"
+#include "vnpu/chip.h"
+
+namespace ascend::kubeletplugin {
+
+inline constexpr int kRecordFormatVersion = 1;
+
+// What a claim was given, by identities that survive a restart and a reboot.
+struct RecordedChip {
+  int physical_id = -1;
+  int node_number = -1;
+  vnpu::Family family = vnpu::Family::kUnknown;
+  std::string uuid;          // empty = unknown
+  std::string pci_bus_id;    // empty = unknown
+  std::string roce_address;  // empty = none
+  friend bool operator==(const RecordedChip&, const RecordedChip&) = default;
+};
+
+// One allocation result of ours. The key is (pool, device, share_id).
+struct RecordedDevice {
+  std::vector<std::string> requests;  // base names, in the order of the allocation
+  std::string pool;
+  std::string device;
+  std::string share_id;  // empty = none
+  bool admin_access = false;
+  std::string cdi_device;  // name in the claim's CDI file
+  std::vector<RecordedChip> chips;
+  // As it was published when it was prepared: stays in the slice while the claim lives, also after
+  // the chip is gone and after a restart.
+  kube::SliceDevice published;
+  friend bool operator==(const RecordedDevice&, const RecordedDevice&) = default;
+};
+
+struct ClaimRecord {
+  std::string claim_namespace;
+  std::string claim_name;
+  std::string claim_uid;
+  std::string boot_id;  // another one now = what was done to hardware and CDI is void
+  std::vector<RecordedDevice> devices;
+
+  // "namespace/name", for people.
+  std::string claim() const;
+  friend bool operator==(const ClaimRecord&, const ClaimRecord&) = default;
+};
+
+std::string SerializeRecord(const ClaimRecord& record);
+// kDataLoss if the bytes are damaged (the message says how), kUnimplemented if a newer driver wrote
+// a format that this one does not know.
+absl::StatusOr<ClaimRecord> ParseRecord(absl::string_view bytes);
+
+// CRC-32C (Castagnoli), as in RFC 3720.
+uint32_t Crc32c(absl::string_view bytes);
+
+}  // namespace ascend::kubeletplugin
+
+#endif  // ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_H_

@@ -1,0 +1,102 @@
+#include "kubeletplugin/claims/record_store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/core/file.h"
+#include "base/core/status_macros.h"
+#include "kubeletplugin/paths.h"
+
+namespace ascend::kubeletplugin {
+
+RecordStore::RecordStore(std::string directory) : directory_(std::move(directory)) {}
+
+absl::Status RecordStore::Prepare() {
+  ASCEND_RETURN_IF_ERROR(MakeDirectories(directory_, 0700));
+  ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
+  return RemoveStaleTempFiles(directory.get(), "");
+}
+
+absl::StatusOr<std::shared_ptr<const ClaimRecord>> RecordStore::ReadLocked(
+    int dir_fd, const std::string& claim_uid) {
+  struct stat info;
+  if (::fstatat(dir_fd, claim_uid.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    const int error = errno;
+    cache_.erase(claim_uid);
+    return ErrnoToStatus(error, absl::StrCat("record ", JoinPath(directory_, claim_uid)));
+  }
+  const FileIdentity identity = {
+      .inode = info.st_ino,
+      .size = info.st_size,
+      .mtime_ns = info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec,
+      .ctime_ns = info.st_ctim.tv_sec * 1'000'000'000 + info.st_ctim.tv_nsec};
+  const auto cached = cache_.find(claim_uid);
+  if (cached != cache_.end() && cached->second.identity == identity) return cached->second.record;
+
+  const std::string path = JoinPath(directory_, claim_uid);
+  absl::StatusOr<std::shared_ptr<const ClaimRecord>> result;
+  absl::StatusOr<std::string> bytes = ReadFileAt(dir_fd, claim_uid);
+  if (!bytes.ok()) {
+    result = Annotate(bytes.status(), absl::StrCat("record ", path));
+  } else if (absl::StatusOr<ClaimRecord> record = ParseRecord(*bytes); !record.ok()) {
+    result = Annotate(record.status(), path);
+  } else if (record->claim_uid != claim_uid) {
+    result =
+        absl::DataLossError(absl::StrCat(path, ": the record is of claim UID ", record->claim_uid));
+  } else {
+    result = std::make_shared<const ClaimRecord>(*std::move(record));
+  }
+  cache_.insert_or_assign(claim_uid, Cached{identity, result});
+  return result;
+}
+
+absl::StatusOr<std::shared_ptr<const ClaimRecord>> RecordStore::Read(const std::string& claim_uid) {
+  ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
+  MutexLock lock(&mutex_);
+  return ReadLocked(directory.get(), claim_uid);
+}
+
+absl::StatusOr<RecordStore::Contents> RecordStore::ReadAll() {
+  ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
+  ASCEND_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(directory.get()));
+  Contents contents;
+  std::set<std::string> present;
+  MutexLock lock(&mutex_);
+  for (const std::string& name : names) {
+    if (!IsSafeClaimUid(name)) continue;  // a temporary; sweeping it is Prepare's business
+    present.insert(name);
+    absl::StatusOr<std::shared_ptr<const ClaimRecord>> record = ReadLocked(directory.get(), name);
+    if (record.ok()) {
+      contents.records.push_back(*std::move(record));
+    } else if (!absl::IsNotFound(record.status())) {  // removed since it was listed
+      contents.unreadable.push_back({name, record.status()});
+    }
+  }
+  for (auto it = cache_.begin(); it != cache_.end();) {
+    it = present.count(it->first) != 0 ? std::next(it) : cache_.erase(it);
+  }
+  return contents;
+}
+
+absl::Status RecordStore::Write(const ClaimRecord& record) {
+  if (!IsSafeClaimUid(record.claim_uid)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("claim UID \"", record.claim_uid, "\" cannot be a file name"));
+  }
+  ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
+  return WriteFileAtomicallyAt(directory.get(), record.claim_uid, SerializeRecord(record),
+                               {.mode = 0600, .durable = true});
+}
+
+absl::Status RecordStore::Remove(const std::string& claim_uid) {
+  if (!IsSafeClaimUid(claim_uid)) return absl::OkStatus();  // no record can have that name
+  ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
+  return RemoveFileAt(directory.get(), claim_uid, /*durable=*/true);
+}
+
+}  // namespace ascend::kubeletplugin

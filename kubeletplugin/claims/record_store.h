@@ -1,0 +1,77 @@
+// The directory of claim records. The disk is the truth: another instance of the plugin may write
+// and remove records at any time, so every call looks there. Thread-safe.
+#ifndef ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_STORE_H_
+#define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_STORE_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/core/mutex.h"
+#include "kubeletplugin/claims/record.h"
+
+namespace ascend::kubeletplugin {
+
+// A record that cannot be read. Its bytes stay where they are; which chips it held is unknown
+// unless they can still be told from it.
+struct UnreadableRecord {
+  std::string claim_uid;  // the file's name
+  absl::Status error;
+};
+
+class RecordStore {
+ public:
+  struct Contents {
+    std::vector<std::shared_ptr<const ClaimRecord>> records;  // by claim UID
+    std::vector<UnreadableRecord> unreadable;
+  };
+
+  explicit RecordStore(std::string directory);
+
+  // Creates the directory (0700) and removes temporaries of a writer that crashed.
+  absl::Status Prepare();
+
+  // kNotFound if the claim has no record; kDataLoss or kUnimplemented if it cannot be read.
+  absl::StatusOr<std::shared_ptr<const ClaimRecord>> Read(const std::string& claim_uid);
+
+  // All records. Files that did not change since the last call are not read again.
+  absl::StatusOr<Contents> ReadAll();
+
+  // Durable when it returns. A failure leaves the old record, or none.
+  absl::Status Write(const ClaimRecord& record);
+
+  // Durable when it returns; a claim without a record is a success.
+  absl::Status Remove(const std::string& claim_uid);
+
+  const std::string& directory() const { return directory_; }
+
+ private:
+  // What tells one version of a file from the next: a record is only ever replaced by rename.
+  struct FileIdentity {
+    uint64_t inode = 0;
+    int64_t size = 0;
+    int64_t mtime_ns = 0;
+    int64_t ctime_ns = 0;
+    friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+  };
+  struct Cached {
+    FileIdentity identity;
+    absl::StatusOr<std::shared_ptr<const ClaimRecord>> record;
+  };
+
+  absl::StatusOr<std::shared_ptr<const ClaimRecord>> ReadLocked(int dir_fd,
+                                                                const std::string& claim_uid)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string directory_;
+  Mutex mutex_;
+  std::map<std::string, Cached> cache_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace ascend::kubeletplugin
+
+#endif  // ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_STORE_H_

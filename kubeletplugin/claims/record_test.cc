@@ -1,0 +1,140 @@
+#include "kubeletplugin/claims/record.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/core/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ascend::kubeletplugin {
+namespace {
+
+using ::testing::HasSubstr;
+
+ClaimRecord Example() {
+  ClaimRecord record;
+  record.claim_namespace = "default";
+  record.claim_name = "job-1";
+  record.claim_uid = "3f2b7d5e-0c1a-4a57-9c1f-6f0a3d1f9b11";
+  record.boot_id = "b00t";
+  RecordedDevice device;
+  device.requests = {"npu", "second"};
+  device.pool = "node-1";
+  device.device = "npu-3";
+  device.cdi_device = "3f2b7d5e-0c1a-4a57-9c1f-6f0a3d1f9b11-npu-3";
+  device.chips = {{.physical_id = 3,
+                   .node_number = 3,
+                   .family = vnpu::Family::k910B,
+                   .uuid = "14036E64-00E04F1D-1223F2B2-84528485-104301E2",
+                   .pci_bus_id = "0000:c1:00.0",
+                   .roce_address = "29.17.151.115"}};
+  device.published.name = "npu-3";
+  device.published.attributes = {{"type", std::string("npu")},
+                                 {"physicalID", int64_t{3}},
+                                 {"driverVersion", kube::Version{"25.5.1"}},
+                                 {"flag", true}};
+  device.published.capacity = {{"memory", "64Gi"}};
+  record.devices = {device};
+  return record;
+}
+
+std::string WithChecksum(const std::string& line) {
+  return absl::StrCat(line, "\ncrc32c:", absl::Hex(Crc32c(line), absl::kZeroPad8), "\n");
+}
+
+TEST(RecordTest, ChecksumIsCrc32c) {
+  EXPECT_EQ(Crc32c("123456789"), 0xe3069283u);  // check value of the algorithm
+  EXPECT_EQ(Crc32c(""), 0u);
+}
+
+TEST(RecordTest, RoundTrip) {
+  EXPECT_THAT(ParseRecord(SerializeRecord(Example())), IsOkAndHolds(Example()));
+  ClaimRecord empty = Example();
+  empty.devices.clear();
+  EXPECT_THAT(ParseRecord(SerializeRecord(empty)), IsOkAndHolds(empty));
+  ClaimRecord admin = Example();
+  admin.devices[0].admin_access = true;
+  admin.devices[0].share_id = "deadbeef-0000-4000-8000-000000000000";
+  EXPECT_THAT(ParseRecord(SerializeRecord(admin)), IsOkAndHolds(admin));
+}
+
+// Bytes of the first format. They never change: later versions must read what this one wrote.
+TEST(RecordTest, GoldenBytes) {
+  EXPECT_EQ(
+      SerializeRecord(Example()),
+      "{\"formatVersion\":1,\"state\":\"Completed\",\"claim\":{\"namespace\":\"default\","
+      "\"name\":\"job-1\",\"uid\":\"3f2b7d5e-0c1a-4a57-9c1f-6f0a3d1f9b11\"},"
+      "\"bootID\":\"b00t\",\"devices\":[{\"requests\":[\"npu\",\"second\"],"
+      "\"pool\":\"node-1\",\"device\":\"npu-3\","
+      "\"cdiDevice\":\"3f2b7d5e-0c1a-4a57-9c1f-6f0a3d1f9b11-npu-3\","
+      "\"chips\":[{\"physicalID\":3,\"nodeNumber\":3,\"family\":\"910B\","
+      "\"uuid\":\"14036E64-00E04F1D-1223F2B2-84528485-104301E2\","
+      "\"pciBusID\":\"0000:c1:00.0\",\"roceAddress\":\"29.17.151.115\"}],"
+      "\"published\":{\"attributes\":{\"driverVersion\":{\"version\":\"25.5.1\"},"
+      "\"flag\":{\"bool\":true},\"physicalID\":{\"int\":3},\"type\":{\"string\":\"npu\"}},"
+      "\"capacity\":{\"memory\":{\"value\":\"64Gi\"}},\"name\":\"npu-3\"}}]}\n"
+      "crc32c:" +
+          absl::StrCat(absl::Hex(Crc32c(absl::string_view(SerializeRecord(Example()))
+                                            .substr(0, SerializeRecord(Example()).find('\n'))),
+                                 absl::kZeroPad8)) +
+          "\n");
+}
+
+TEST(RecordTest, EveryFlippedByteIsNoticed) {
+  const std::string good = SerializeRecord(Example());
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 0x01);
+    EXPECT_THAT(ParseRecord(bad), StatusIs(absl::StatusCode::kDataLoss)) << "byte " << i;
+  }
+}
+
+TEST(RecordTest, EveryTruncationIsNoticed) {
+  const std::string good = SerializeRecord(Example());
+  for (size_t length = 0; length < good.size(); ++length) {
+    EXPECT_THAT(ParseRecord(good.substr(0, length)), StatusIs(absl::StatusCode::kDataLoss))
+        << "length " << length;
+  }
+  EXPECT_THAT(ParseRecord(good + "x"), StatusIs(absl::StatusCode::kDataLoss));
+}
+
+TEST(RecordTest, UnknownFieldsAreNoDamage) {
+  std::string line = SerializeRecord(Example());
+  line.resize(line.find('\n'));
+  const std::string with_field =
+      absl::StrReplaceAll(line, {{"\"state\"", "\"addedLater\":{\"x\":[1]},\"state\""}});
+  ASSERT_NE(with_field, line);
+  EXPECT_THAT(ParseRecord(WithChecksum(with_field)), IsOkAndHolds(Example()));
+}
+
+TEST(RecordTest, WrongMembersAreNamed) {
+  std::string line = SerializeRecord(Example());
+  line.resize(line.find('\n'));
+  const auto parse_with = [&](absl::string_view from, absl::string_view to) {
+    return ParseRecord(WithChecksum(absl::StrReplaceAll(line, {{from, to}})));
+  };
+  EXPECT_THAT(parse_with("\"physicalID\":3,", "\"physicalID\":\"3\","),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("physicalID is no integer")));
+  EXPECT_THAT(parse_with("\"uid\"", "\"uxd\""),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("claim.uid is missing")));
+  EXPECT_THAT(parse_with("\"devices\":[", "\"devices\":[[],"),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("is no object")));
+  EXPECT_THAT(ParseRecord(WithChecksum("[]")), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(ParseRecord(WithChecksum("{")),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("no JSON")));
+}
+
+TEST(RecordTest, NewerFormatIsToldFromDamage) {
+  std::string line = SerializeRecord(Example());
+  line.resize(line.find('\n'));
+  EXPECT_THAT(ParseRecord(WithChecksum(
+                  absl::StrReplaceAll(line, {{"\"formatVersion\":1", "\"formatVersion\":2"}}))),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("newer driver")));
+  EXPECT_THAT(ParseRecord(WithChecksum(absl::StrReplaceAll(line, {{"Completed", "Started"}}))),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("state Started")));
+}
+
+}  // namespace
+}  // namespace ascend::kubeletplugin

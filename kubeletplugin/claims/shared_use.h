@@ -1,0 +1,80 @@
+// Warns pods that share chips. A chip belongs to the first container that opens it; without
+// device-share a second one that runs at the same time fails (EBUSY inside, -8005 or -8020 from the
+// library). The claim is prepared as asked; the pods get a warning Event that says so.
+#ifndef ASCEND_DRA_KUBELETPLUGIN_CLAIMS_SHARED_USE_H_
+#define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_SHARED_USE_H_
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/core/mutex.h"
+#include "kubeletplugin/claims/record_store.h"
+#include "kubeletplugin/kube/client.h"
+
+namespace ascend::kubeletplugin {
+
+// One container that references a claim, as the kubelet's PodResources service tells. It lists
+// containers that run side by side: init containers that end first are not among them.
+struct ContainerUse {
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string container;
+  std::string claim_name;  // in the pod's namespace
+};
+
+// Asks the kubelet; at most 16 MiB, within `timeout`.
+absl::StatusOr<std::vector<ContainerUse>> ListContainerUses(const std::string& socket,
+                                                            const std::string& driver,
+                                                            absl::Duration timeout);
+
+// Claims whose chips several containers use at the same time: claim (namespace, name) -> names of
+// the containers as pod/container. Claims with several requests are reported only if several pods
+// use them: PodResources does not tell which container uses which request.
+std::vector<std::pair<std::shared_ptr<const ClaimRecord>, std::vector<ContainerUse>>> FindSharedUse(
+    const std::vector<std::shared_ptr<const ClaimRecord>>& records,
+    const std::vector<ContainerUse>& uses);
+
+class SharedUseMonitor {
+ public:
+  struct Options {
+    std::string driver;
+    std::string node_name;
+    absl::Duration period = absl::Seconds(5);  // only while claims are prepared
+  };
+  using ListUses = std::function<absl::StatusOr<std::vector<ContainerUse>>()>;
+
+  SharedUseMonitor(Options options, RecordStore& records, kube::Client& client, ListUses list_uses);
+  ~SharedUseMonitor();
+  // Records changed: look soon.
+  void Wake();
+
+ private:
+  void Run();
+  // Whether there is anything to watch.
+  bool Check();
+  void Warn(const ClaimRecord& record, const std::vector<ContainerUse>& uses);
+
+  const Options options_;
+  RecordStore& records_;
+  kube::Client& client_;
+  const ListUses list_uses_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  bool wake_ ABSL_GUARDED_BY(mutex_) = true;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::set<std::pair<std::string, std::string>> warned_;  // claim UID, pod UID; the thread's own
+  std::thread thread_;
+};
+
+}  // namespace ascend::kubeletplugin
+
+#endif  // ASCEND_DRA_KUBELETPLUGIN_CLAIMS_SHARED_USE_H_

@@ -1,0 +1,250 @@
+#include "kubeletplugin/plugin.h"
+
+#include <grpcpp/impl/service_type.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "base/core/directory_watch.h"
+#include "base/core/file.h"
+#include "base/core/mutex.h"
+#include "base/core/status_macros.h"
+#include "base/runtime/logging.h"
+#include "base/runtime/task_pool.h"
+#include "cdi/store.h"
+#include "kubeletplugin/claims/engine.h"
+#include "kubeletplugin/claims/injection.h"
+#include "kubeletplugin/claims/record_store.h"
+#include "kubeletplugin/claims/shared_use.h"
+#include "kubeletplugin/inventory_file.h"
+#include "kubeletplugin/service/dra_service.h"
+#include "kubeletplugin/service/health_server.h"
+#include "kubeletplugin/service/plugin_server.h"
+#include "kubeletplugin/service/registration_service.h"
+#include "kubeletplugin/slices/publisher.h"
+#include "kubeletplugin/slices/publisher_role.h"
+#include "vnpu/agent/client.h"
+
+namespace ascend::kubeletplugin {
+namespace {
+
+constexpr size_t kMaxConcurrentOperations = 64;
+// An agent that restarts is back within this time; longer, and the chips' health is unknown.
+constexpr absl::Duration kAgentGrace = absl::Seconds(10);
+constexpr absl::Duration kStopGrace = absl::Seconds(15);
+constexpr absl::Duration kProbeTimeout = absl::Seconds(2);
+constexpr absl::Duration kPodResourcesTimeout = absl::Seconds(5);
+
+absl::StatusOr<std::string> ReadBootId(const std::string& path) {
+  ASCEND_ASSIGN_OR_RETURN(std::string id, ReadFile(path), "boot id");
+  absl::StripAsciiWhitespace(&id);
+  return id;
+}
+
+}  // namespace
+
+// Members are destroyed from the last to the first: what calls into others comes after them.
+class Plugin::Impl {
+ public:
+  Impl(const PluginOptions& options, const DriverConfig& config, Paths paths, std::string boot_id,
+       std::unique_ptr<kube::Client> client)
+      : paths_(std::move(paths)),
+        boot_id_(std::move(boot_id)),
+        device_options_{.excluded_chips = config.excluded_chips},
+        client_(std::move(client)),
+        records_(paths_.claims_directory()),
+        cdi_store_({.directory = paths_.cdi_root()}),
+        engine_({.node_name = options.node_name, .boot_id = boot_id_, .devices = device_options_},
+                paths_, *client_, records_, cdi_store_,
+                Injector(HostFiles(options.host_root),
+                         {.ascend_visible_devices_void = config.ascend_visible_devices_void,
+                          .extra_mounts = config.extra_mounts,
+                          .proc_devices = options.proc_devices}),
+                [this] { return KnownInventory(); }),
+        registration_([] {}) {}
+
+  ~Impl() {
+    // Whoever calls in goes first.
+    health_server_.reset();
+    if (server_ != nullptr) server_->Stop(kStopGrace);
+    server_.reset();
+    pool_.reset();
+    publisher_watch_.reset();
+    records_watch_.reset();
+    agent_.reset();
+    shared_use_.reset();
+    publisher_.reset();
+  }
+
+  absl::Status Start(const PluginOptions& options) {
+    ASCEND_RETURN_IF_ERROR(MakeDirectories(paths_.plugin_directory(), 0750));
+    ASCEND_RETURN_IF_ERROR(MakeDirectories(paths_.publisher_directory(), 0700));
+    if (absl::StatusOr<vnpu::Inventory> last = ReadInventoryFile(paths_.inventory_file(), boot_id_);
+        last.ok()) {
+      last_boot_inventory_ = std::make_shared<const vnpu::Inventory>(*std::move(last));
+    } else if (!absl::IsNotFound(last.status())) {
+      LogWarning("the last inventory is of no use", {{"error", last.status()}});
+    }
+
+    agent_ = std::make_unique<agent::Client>(
+        agent::Client::Options{.socket_path = options.agent_socket}, [this] { AgentChanged(); });
+    engine_.SetRecordsChangedCallback([this] { RecordsChanged(); });
+    ASCEND_RETURN_IF_ERROR(engine_.Start());
+
+    publisher_ = std::make_unique<SlicePublisher>(
+        SlicePublisher::Options{.driver = paths_.driver_name(), .node_name = options.node_name},
+        *client_, PublisherRole(paths_.publisher_directory(), BootTimeNanos()),
+        [this] { return WantedSlices(); });
+    publisher_->Start();
+    ASCEND_ASSIGN_OR_RETURN(
+        publisher_watch_,
+        DirectoryWatch::Start(paths_.publisher_directory(), [this] { publisher_->Wake(); }));
+    // Another instance prepares and unprepares claims too.
+    ASCEND_ASSIGN_OR_RETURN(records_watch_,
+                            DirectoryWatch::Start(paths_.claims_directory(), [this] {
+                              engine_.NotifyChange();
+                              RecordsChanged();
+                            }));
+    shared_use_ = std::make_unique<SharedUseMonitor>(
+        SharedUseMonitor::Options{.driver = paths_.driver_name(), .node_name = options.node_name},
+        records_, *client_, [this] {
+          return ListContainerUses(paths_.pod_resources_socket(), paths_.driver_name(),
+                                   kPodResourcesTimeout);
+        });
+    {
+      MutexLock lock(&mutex_);
+      started_ = true;
+    }
+    AgentChanged();  // what the agent said before everything was there
+
+    pool_ = std::make_unique<TaskPool>(kMaxConcurrentOperations);
+    std::vector<std::unique_ptr<grpc::Service>> services;
+    services.push_back(MakeDraServiceV1(engine_, *pool_));
+    services.push_back(MakeDraServiceV1beta1(engine_, *pool_));
+    services.push_back(
+        MakeRegistrationService(paths_.driver_name(), paths_.service_socket(), registration_));
+    ASCEND_ASSIGN_OR_RETURN(server_, PluginServer::Start(paths_, std::move(services)));
+    if (options.health_port >= 0) {
+      ASCEND_ASSIGN_OR_RETURN(
+          health_server_,
+          HealthServer::Start(
+              options.health_port, [this] { return CheckSockets(paths_, kProbeTimeout); },
+              [this] { return ready(); }, *pool_));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ready() const {
+    if (!registration_.registered()) return absl::UnavailableError(registration_.message());
+    return publisher_->ready();
+  }
+
+  int health_port() const { return health_server_ == nullptr ? 0 : health_server_->port(); }
+
+ private:
+  // From the agent, or from this boot's file while the agent has not answered yet.
+  std::shared_ptr<const vnpu::Inventory> KnownInventory() const {
+    std::shared_ptr<const vnpu::Inventory> inventory = agent_->Current().inventory;
+    return inventory != nullptr && inventory->library != vnpu::LibraryState::kStarting
+               ? inventory
+               : last_boot_inventory_;
+  }
+
+  SlicePublisher::Wanted WantedSlices() {
+    SlicePublisher::Wanted wanted;
+    const agent::View view = agent_->Current();
+    wanted.inputs.devices = device_options_;
+    wanted.inputs.inventory = KnownInventory();
+    wanted.known = wanted.inputs.inventory != nullptr;
+    if (!view.connected) {
+      if (view.disconnected_for >= kAgentGrace) {
+        wanted.inputs.health_known = false;
+      } else {
+        wanted.ask_again_after = kAgentGrace - view.disconnected_for;
+      }
+    }
+    absl::StatusOr<RecordStore::Contents> contents = records_.ReadAll();
+    if (contents.ok()) {
+      wanted.inputs.records = std::move(contents->records);
+    } else {
+      // Without the records a held device might be dropped: rather publish nothing new.
+      LogError("claim records cannot be read, slices stay as they are",
+               {{"error", contents.status()}});
+      wanted.known = false;
+    }
+    return wanted;
+  }
+
+  void AgentChanged() {
+    {
+      MutexLock lock(&mutex_);
+      if (!started_) return;
+    }
+    const agent::View view = agent_->Current();
+    if (view.inventory != nullptr && view.inventory->library != vnpu::LibraryState::kStarting) {
+      MutexLock lock(&mutex_);
+      if (saved_ != view.inventory) {
+        saved_ = view.inventory;
+        const absl::Status written =
+            WriteInventoryFile(paths_.inventory_file(), boot_id_, *view.inventory);
+        if (!written.ok()) LogWarning("the inventory was not saved", {{"error", written}});
+      }
+    }
+    engine_.NotifyChange();
+    publisher_->Wake();
+  }
+
+  void RecordsChanged() {
+    {
+      MutexLock lock(&mutex_);
+      if (!started_) return;
+    }
+    publisher_->Wake();
+    shared_use_->Wake();
+  }
+
+  const Paths paths_;
+  const std::string boot_id_;
+  const DeviceOptions device_options_;
+  std::shared_ptr<const vnpu::Inventory> last_boot_inventory_;
+  std::unique_ptr<kube::Client> client_;
+  RecordStore records_;
+  cdi::Store cdi_store_;
+  ClaimEngine engine_;
+  RegistrationState registration_;
+
+  Mutex mutex_;
+  bool started_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<const vnpu::Inventory> saved_ ABSL_GUARDED_BY(mutex_);
+
+  std::unique_ptr<SlicePublisher> publisher_;
+  std::unique_ptr<SharedUseMonitor> shared_use_;
+  std::unique_ptr<agent::Client> agent_;
+  std::unique_ptr<DirectoryWatch> records_watch_;
+  std::unique_ptr<DirectoryWatch> publisher_watch_;
+  std::unique_ptr<TaskPool> pool_;
+  std::unique_ptr<PluginServer> server_;
+  std::unique_ptr<HealthServer> health_server_;
+};
+
+Plugin::Plugin(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Plugin::~Plugin() = default;
+
+absl::StatusOr<std::unique_ptr<Plugin>> Plugin::Start(const PluginOptions& options,
+                                                      const DriverConfig& config,
+                                                      std::unique_ptr<kube::Client> client) {
+  ASCEND_ASSIGN_OR_RETURN(Paths paths, Paths::Create(options.paths));
+  ASCEND_ASSIGN_OR_RETURN(std::string boot_id, ReadBootId(options.boot_id_file));
+  auto impl = std::make_unique<Impl>(options, config, std::move(paths), std::move(boot_id),
+                                     std::move(client));
+  ASCEND_RETURN_IF_ERROR(impl->Start(options));
+  return std::unique_ptr<Plugin>(new Plugin(std::move(impl)));
+}
+
+absl::Status Plugin::ready() const { return impl_->ready(); }
+int Plugin::health_port() const { return impl_->health_port(); }
+
+}  // namespace ascend::kubeletplugin

@@ -1,0 +1,125 @@
+#include "kubeletplugin/service/dra_service.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/core/mutex.h"
+#include "dra_v1.grpc.pb.h"
+#include "dra_v1beta1.grpc.pb.h"
+
+namespace ascend::kubeletplugin {
+namespace {
+
+namespace v1 = ::k8s::io::kubelet::pkg::apis::dra::v1;
+namespace v1beta1 = ::k8s::io::kubelet::pkg::apis::dra::v1beta1;
+
+void SetShareId(const PreparedDevice& from, v1::Device* to) {
+  if (!from.share_id.empty()) to->set_share_id(from.share_id);
+}
+void SetShareId(const PreparedDevice&, v1beta1::Device*) {}  // that version has none
+
+void FillAnswer(const absl::StatusOr<std::vector<PreparedDevice>>& result, auto* entry) {
+  if (!result.ok()) {
+    entry->set_error(std::string(result.status().message()));
+    return;
+  }
+  for (const PreparedDevice& prepared : *result) {
+    auto* device = entry->add_devices();
+    for (const std::string& request : prepared.requests) device->add_request_names(request);
+    device->set_pool_name(prepared.pool);
+    device->set_device_name(prepared.device);
+    for (const std::string& id : prepared.cdi_device_ids) device->add_cdi_device_ids(id);
+    SetShareId(prepared, device);
+  }
+}
+
+void FillAnswer(const absl::Status& status, auto* entry) {
+  if (!status.ok()) entry->set_error(std::string(status.message()));
+}
+
+// Runs `operation` for every claim of the request, side by side, and finishes the call when the
+// last one is done. Cancellation by the client is ignored on purpose: request and response belong
+// to the call until it is finished, and the work counts even if nobody waits for it.
+template <typename Request, typename Response, typename Operation>
+grpc::ServerUnaryReactor* ForEachClaim(grpc::CallbackServerContext* context, const Request* request,
+                                       Response* response, TaskPool& pool, Operation operation) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  // By UID, so that a claim named twice is handled once and has one answer.
+  std::map<std::string, ClaimReference> claims;
+  for (const auto& claim : request->claims()) {
+    claims[claim.uid()] = {claim.namespace_(), claim.name(), claim.uid()};
+  }
+  if (claims.empty()) {
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+  struct Pending {
+    Mutex mutex;
+    size_t left ABSL_GUARDED_BY(mutex);
+  };
+  auto pending = std::make_shared<Pending>();
+  {
+    MutexLock lock(&pending->mutex);
+    pending->left = claims.size();
+  }
+  for (auto& [uid, claim] : claims) {
+    pool.Submit([=, claim = std::move(claim)] {
+      const auto result = operation(claim);
+      bool last = false;
+      {
+        MutexLock lock(&pending->mutex);
+        FillAnswer(result, &(*response->mutable_claims())[claim.uid]);
+        last = --pending->left == 0;
+      }
+      if (last) reactor->Finish(grpc::Status::OK);
+    });
+  }
+  return reactor;
+}
+
+template <typename Api, typename PrepareRequest, typename PrepareResponse,
+          typename UnprepareRequest, typename UnprepareResponse>
+class Service final : public Api::CallbackService {
+ public:
+  Service(ClaimEngine& engine, TaskPool& pool) : engine_(engine), pool_(pool) {}
+
+  grpc::ServerUnaryReactor* NodePrepareResources(grpc::CallbackServerContext* context,
+                                                 const PrepareRequest* request,
+                                                 PrepareResponse* response) override {
+    return ForEachClaim(context, request, response, pool_,
+                        [this](const ClaimReference& claim) { return engine_.Prepare(claim); });
+  }
+
+  grpc::ServerUnaryReactor* NodeUnprepareResources(grpc::CallbackServerContext* context,
+                                                   const UnprepareRequest* request,
+                                                   UnprepareResponse* response) override {
+    return ForEachClaim(context, request, response, pool_,
+                        [this](const ClaimReference& claim) { return engine_.Unprepare(claim); });
+  }
+
+ private:
+  ClaimEngine& engine_;
+  TaskPool& pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeDraServiceV1(ClaimEngine& engine, TaskPool& pool) {
+  return std::make_unique<
+      Service<v1::DRAPlugin, v1::NodePrepareResourcesRequest, v1::NodePrepareResourcesResponse,
+              v1::NodeUnprepareResourcesRequest, v1::NodeUnprepareResourcesResponse>>(engine, pool);
+}
+
+std::unique_ptr<grpc::Service> MakeDraServiceV1beta1(ClaimEngine& engine, TaskPool& pool) {
+  return std::make_unique<
+      Service<v1beta1::DRAPlugin, v1beta1::NodePrepareResourcesRequest,
+              v1beta1::NodePrepareResourcesResponse, v1beta1::NodeUnprepareResourcesRequest,
+              v1beta1::NodeUnprepareResourcesResponse>>(engine, pool);
+}
+
+}  // namespace ascend::kubeletplugin

@@ -1,0 +1,168 @@
+#include "kubeletplugin/slices/limits.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/core/status_macros.h"
+
+namespace ascend::kubeletplugin {
+namespace {
+
+bool IsAlnumLower(char c) { return absl::ascii_islower(c) || absl::ascii_isdigit(c); }
+
+bool IsDnsLabel(absl::string_view text) {
+  return !text.empty() && text.size() <= 63 && IsAlnumLower(text.front()) &&
+         IsAlnumLower(text.back()) &&
+         std::all_of(text.begin(), text.end(), [](char c) { return IsAlnumLower(c) || c == '-'; });
+}
+
+bool IsDnsSubdomain(absl::string_view text, size_t limit) {
+  if (text.empty() || text.size() > limit) return false;
+  const std::vector<absl::string_view> labels = absl::StrSplit(text, '.');
+  return std::all_of(labels.begin(), labels.end(), IsDnsLabel);
+}
+
+bool IsIdentifier(absl::string_view text) {
+  if (text.empty() || text.size() > kMaxIdentifier) return false;
+  if (!absl::ascii_isalpha(text.front()) && text.front() != '_') return false;
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
+}
+
+// "name" or "domain/name"
+bool IsQualifiedName(absl::string_view text) {
+  const size_t slash = text.find('/');
+  if (slash == absl::string_view::npos) return IsIdentifier(text);
+  return IsDnsSubdomain(text.substr(0, slash), kMaxDomain) && IsIdentifier(text.substr(slash + 1));
+}
+
+bool IsLabelValue(absl::string_view text) {
+  if (text.empty()) return true;
+  return text.size() <= 63 && absl::ascii_isalnum(text.front()) &&
+         absl::ascii_isalnum(text.back()) && std::all_of(text.begin(), text.end(), [](char c) {
+           return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.';
+         });
+}
+
+bool IsLabelKey(absl::string_view text) {
+  const size_t slash = text.find('/');
+  if (slash == absl::string_view::npos) return !text.empty() && IsLabelValue(text);
+  return IsDnsSubdomain(text.substr(0, slash), 253) && slash + 1 < text.size() &&
+         IsLabelValue(text.substr(slash + 1));
+}
+
+absl::Status Invalid(const kube::SliceDevice& device, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("device ", device.name, ": ", what));
+}
+
+bool IsNumericIdentifier(absl::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit) &&
+         (text.size() == 1 || text.front() != '0');
+}
+
+bool IsVersionIdentifier(absl::string_view text, bool numbers_without_leading_zero) {
+  if (text.empty()) return false;
+  if (!std::all_of(text.begin(), text.end(),
+                   [](char c) { return absl::ascii_isalnum(c) || c == '-'; })) {
+    return false;
+  }
+  const bool number = std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+  return !number || !numbers_without_leading_zero || IsNumericIdentifier(text);
+}
+
+}  // namespace
+
+bool IsStrictSemver(absl::string_view text) {
+  const auto identifiers_ok = [](absl::string_view list, bool strict) {
+    const std::vector<absl::string_view> parts = absl::StrSplit(list, '.');
+    return std::all_of(parts.begin(), parts.end(),
+                       [&](absl::string_view part) { return IsVersionIdentifier(part, strict); });
+  };
+  if (const size_t plus = text.find('+'); plus != absl::string_view::npos) {
+    if (!identifiers_ok(text.substr(plus + 1), false)) return false;
+    text = text.substr(0, plus);
+  }
+  if (const size_t dash = text.find('-'); dash != absl::string_view::npos) {
+    if (!identifiers_ok(text.substr(dash + 1), true)) return false;
+    text = text.substr(0, dash);
+  }
+  const std::vector<absl::string_view> numbers = absl::StrSplit(text, '.');
+  return numbers.size() == 3 && std::all_of(numbers.begin(), numbers.end(), IsNumericIdentifier);
+}
+
+absl::Status CheckDevice(const kube::SliceDevice& device) {
+  if (!IsDnsLabel(device.name)) return Invalid(device, "the name is no DNS label");
+  if (device.attributes.size() + device.capacity.size() > kMaxAttributesAndCapacities) {
+    return Invalid(device, absl::StrCat("more than ", kMaxAttributesAndCapacities,
+                                        " attributes and capacities"));
+  }
+  for (const auto& [name, value] : device.attributes) {
+    if (!IsQualifiedName(name)) {
+      return Invalid(device, absl::StrCat("attribute name \"", name, "\" is not acceptable"));
+    }
+    if (const auto* text = std::get_if<std::string>(&value);
+        text != nullptr && text->size() > kMaxAttributeString) {
+      return Invalid(device, absl::StrCat("attribute ", name, " is longer than ",
+                                          kMaxAttributeString, " bytes"));
+    }
+    if (const auto* version = std::get_if<kube::Version>(&value);
+        version != nullptr &&
+        (version->value.size() > kMaxAttributeString || !IsStrictSemver(version->value))) {
+      return Invalid(device, absl::StrCat("attribute ", name, " \"", version->value,
+                                          "\" is no semantic version of at most ",
+                                          kMaxAttributeString, " bytes"));
+    }
+  }
+  for (const auto& [name, quantity] : device.capacity) {
+    if (!IsQualifiedName(name)) {
+      return Invalid(device, absl::StrCat("capacity name \"", name, "\" is not acceptable"));
+    }
+    if (quantity.empty()) return Invalid(device, absl::StrCat("capacity ", name, " is empty"));
+  }
+  if (device.taints.size() > kMaxTaints) {
+    return Invalid(device, absl::StrCat("more than ", kMaxTaints, " taints"));
+  }
+  for (const kube::DeviceTaint& taint : device.taints) {
+    if (!IsLabelKey(taint.key) || !IsLabelValue(taint.value)) {
+      return Invalid(device, absl::StrCat("taint ", taint.key, "=", taint.value,
+                                          " is no label key and value"));
+    }
+    if (taint.effect != "None" && taint.effect != "NoSchedule" && taint.effect != "NoExecute") {
+      return Invalid(device, absl::StrCat("taint effect \"", taint.effect, "\" is unknown"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSlice(const kube::ResourceSlice& slice) {
+  if (!IsDnsSubdomain(slice.driver, kMaxDriverName)) {
+    return absl::InvalidArgumentError(absl::StrCat("driver name \"", slice.driver,
+                                                   "\" is no DNS subdomain of at most ",
+                                                   kMaxDriverName, " characters"));
+  }
+  const std::vector<absl::string_view> pool_parts = absl::StrSplit(slice.pool_name, '/');
+  if (slice.pool_name.size() > 253 ||
+      !std::all_of(pool_parts.begin(), pool_parts.end(),
+                   [](absl::string_view part) { return IsDnsSubdomain(part, 253); })) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("pool name \"", slice.pool_name, "\" is not acceptable"));
+  }
+  if (slice.devices.size() > kMaxDevicesPerSlice) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("slice ", slice.name, " has more than ", kMaxDevicesPerSlice, " devices"));
+  }
+  std::set<std::string> names;
+  for (const kube::SliceDevice& device : slice.devices) {
+    ASCEND_RETURN_IF_ERROR(CheckDevice(device));
+    if (!names.insert(device.name).second) return Invalid(device, "the name is used twice");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ascend::kubeletplugin

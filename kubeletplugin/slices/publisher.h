@@ -1,0 +1,109 @@
+// Keeps the node's ResourceSlices on the API server as they should be: writes when the plan
+// changes, puts back what was deleted at once and what somebody edited after a while, and writes
+// nothing when nothing changed.
+#ifndef ASCEND_DRA_KUBELETPLUGIN_SLICES_PUBLISHER_H_
+#define ASCEND_DRA_KUBELETPLUGIN_SLICES_PUBLISHER_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/core/mutex.h"
+#include "kubeletplugin/kube/client.h"
+#include "kubeletplugin/slices/builder.h"
+#include "kubeletplugin/slices/publisher_role.h"
+
+namespace ascend::kubeletplugin {
+
+class SlicePublisher {
+ public:
+  struct Options {
+    std::string driver;
+    std::string node_name;
+    // Two versions of the driver would fight over an edit; after this time it is undone.
+    absl::Duration restore_edits_after = absl::Seconds(30);
+    absl::Duration min_backoff = absl::Milliseconds(50);
+    absl::Duration max_backoff = absl::Seconds(10);
+    absl::Duration request_timeout = absl::Seconds(10);
+  };
+  struct Wanted {
+    SliceInputs inputs;  // driver, node name and UID, server_keeps_taints are filled in here
+    // False until the node's devices are known at all: nothing is published before.
+    bool known = false;
+    // When `inputs` has to be asked for again although nobody calls Wake().
+    std::optional<absl::Duration> ask_again_after;
+  };
+
+  // `wanted` is asked on the publisher's thread. `role` decides whether this instance writes.
+  SlicePublisher(Options options, kube::Client& client, PublisherRole role,
+                 std::function<Wanted()> wanted);
+  ~SlicePublisher();  // stops; slices stay on the server
+  SlicePublisher(const SlicePublisher&) = delete;
+  SlicePublisher& operator=(const SlicePublisher&) = delete;
+
+  void Start();
+  // Something that `wanted` depends on changed, or the publisher directory did.
+  void Wake();
+
+  // OK when the server holds what this instance wants published, or when a newer instance has
+  // taken over; else what is missing, for people.
+  absl::Status ready() const;
+
+ private:
+  void Run();
+  // One round. Returns how long to wait for a Wake() before the next one.
+  absl::Duration Step();
+  absl::Status EnsureConnected();
+  void ApplyEvents();
+  absl::Status Reconcile(SlicePlan plan, absl::Duration* wait);
+  absl::Status Store(kube::ResourceSlice slice, const kube::ResourceSlice* existing);
+  void NoticeDroppedFields(const kube::ResourceSlice& sent, const kube::ResourceSlice& stored);
+  void SetReady(absl::Status status);
+  void Forget();
+
+  const Options options_;
+  kube::Client& client_;
+  const std::function<Wanted()> wanted_;
+
+  // What the watch reported and the thread has not looked at yet.
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool wake_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<kube::SliceEvent> events_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> watch_ended_ ABSL_GUARDED_BY(mutex_);
+  absl::Status ready_ ABSL_GUARDED_BY(mutex_) =
+      absl::UnavailableError("ResourceSlices are not published yet");
+
+  // Everything below belongs to the thread.
+  struct Written {
+    kube::ResourceSlice sent;
+    kube::ResourceSlice stored;  // the server's answer: may lack fields it does not know
+  };
+  PublisherRole role_;
+  bool had_role_ = false;
+  std::string node_uid_;
+  std::map<std::string, kube::ResourceSlice> on_server_;
+  std::map<std::string, Written> written_;
+  std::map<std::string, absl::Duration> edited_since_;  // name -> monotonic time
+  std::string resource_version_;
+  std::unique_ptr<kube::Watch> watch_;
+  int64_t generation_ = 0;
+  bool server_keeps_taints_ = true;
+  bool dropped_fields_named_ = false;
+  absl::Duration backoff_ = absl::ZeroDuration();
+  std::string last_error_;
+  std::vector<std::string> last_problems_;
+
+  std::thread thread_;
+};
+
+}  // namespace ascend::kubeletplugin
+
+#endif  // ASCEND_DRA_KUBELETPLUGIN_SLICES_PUBLISHER_H_
