@@ -1,0 +1,242 @@
+// The wrapper on the mock library.
+#include "vnpu/dcmi/library.h"
+
+#include <sys/stat.h>
+
+#include <future>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "base/core/file.h"
+#include "base/core/status_matchers.h"
+#include "base/core/temp_dir.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "vnpu/dcmi/mock/test_node.h"
+
+namespace ascend::dcmi {
+namespace {
+
+using ::ascend::dcmi::mock::TestNode;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::unique_ptr<Library> OpenFresh(const TempDir& directory,
+                                   const std::vector<std::string>& hidden = {}) {
+  auto library = Library::Open({TestNode::CopyLibrary(directory.path(), hidden)});
+  EXPECT_THAT(library, IsOk());
+  return *std::move(library);
+}
+
+std::unique_ptr<Library> OpenReady(const TempDir& directory,
+                                   const std::vector<std::string>& hidden = {}) {
+  std::unique_ptr<Library> library = OpenFresh(directory, hidden);
+  EXPECT_THAT(library->Initialise(), IsOk());
+  return library;
+}
+
+TEST(LibraryTest, TellsMissingFromBroken) {
+  TempDir directory;
+  const std::string missing = directory.File("none.so");
+  EXPECT_THAT(Library::Open({missing}), StatusIs(absl::StatusCode::kNotFound, HasSubstr(missing)));
+  // A bare name that the loader does not find is missing, too.
+  EXPECT_THAT(Library::Open({"libnot-there-at-all.so"}), StatusIs(absl::StatusCode::kNotFound));
+  const std::string text = directory.File("text.so");
+  ASSERT_THAT(WriteFileAtomically(text, "no library"), IsOk());
+  EXPECT_THAT(Library::Open({missing, text}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(text)));
+  const std::string other = TestNode::CopyLibrary(directory.path(), {"dcmi_init", "dcmiv2_init"});
+  EXPECT_THAT(Library::Open({other}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("dcmi_init")));
+  // A broken one does not hide a good one behind it.
+  TempDir good;
+  EXPECT_THAT(Library::Open({text, TestNode::CopyLibrary(good.path())}), IsOk());
+}
+
+TEST(LibraryTest, SearchesWhereDriversInstall) {
+  EXPECT_THAT(Library::DefaultPaths(),
+              ElementsAre("libdcmi.so", "/usr/local/Ascend/driver/lib64/driver/libdcmi.so",
+                          "/usr/local/dcmi/libdcmi.so", "/usr/lib64/libdcmi.so"));
+}
+
+TEST(LibraryTest, WarnsOfALibraryThatAnyoneCanReplace) {
+  TempDir directory;
+  const std::string inner = directory.File("inner");
+  ASSERT_THAT(MakeDirectories(inner), IsOk());
+  const std::string path = TestNode::CopyLibrary(inner);
+  auto library = Library::Open({path});
+  ASSERT_THAT(library, IsOk());
+  EXPECT_EQ((*library)->path(), path);
+  EXPECT_THAT((*library)->warnings(), IsEmpty()) << "a sticky /tmp is no danger";
+  ASSERT_EQ(chmod(inner.c_str(), 0777), 0);
+  library = Library::Open({path});
+  ASSERT_THAT(library, IsOk());
+  EXPECT_THAT((*library)->warnings(), ElementsAre(HasSubstr(absl::StrCat(inner, " is writable"))));
+  ASSERT_EQ(chmod(path.c_str(), 0666), 0);
+  library = Library::Open({path});
+  ASSERT_THAT(library, IsOk());
+  EXPECT_THAT((*library)->warnings(),
+              ElementsAre(HasSubstr(absl::StrCat(path, " is writable")), HasSubstr(inner)));
+}
+
+TEST(LibraryTest, NeedsInitialiseWhichMayBeRepeated) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenFresh(directory);
+  EXPECT_THAT(library->Cards(), StatusIs(absl::StatusCode::kInternal, HasSubstr("-8005")));
+  EXPECT_THAT(library->DriverVersion(), IsOkAndHolds("25.5.1"));
+  node.Call({.function = "dcmi_init", .return_code = -8005});
+  EXPECT_THAT(library->Initialise(),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("dcmi_init returned -8005")));
+  ASSERT_THAT(mock::ClearCalls(node.directory()), IsOk());
+  EXPECT_THAT(library->Initialise(), IsOk());
+  EXPECT_THAT(library->Initialise(), IsOk());
+  EXPECT_EQ(library->generation(), Generation::kCards);
+  EXPECT_THAT(library->Cards(), IsOkAndHolds(ElementsAre(0, 1, 2, 3, 4, 5, 6, 7)));
+}
+
+TEST(LibraryTest, ReadsEverythingOfAChip) {
+  TestNode node("8x910B1");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  EXPECT_THAT(library->DcmiVersion(), IsOkAndHolds("25.5.1"));
+  const ChipAddress chip{1, 0};
+  // The management unit is not offered; a unit that is asked for says what it is.
+  EXPECT_THAT(library->Units(1), IsOkAndHolds(ElementsAre(chip)));
+  EXPECT_THAT(library->Type(chip), IsOkAndHolds(UnitType::kNpu));
+  EXPECT_THAT(library->Type({1, 1}), IsOkAndHolds(UnitType::kMcu));
+  EXPECT_THAT(library->LogicId(chip), IsOkAndHolds(1));
+  EXPECT_THAT(library->PhysicalId(chip), IsOkAndHolds(1));
+  EXPECT_THAT(
+      library->Chip(chip),
+      IsOkAndHolds(AllOf(Field(&ChipInfo::name, "910B1"), Field(&ChipInfo::type, "Ascend"),
+                         Field(&ChipInfo::npu_name, "910B1"), Field(&ChipInfo::version, "V1"),
+                         Field(&ChipInfo::aicore_count, 25))));
+  EXPECT_THAT(library->Board(chip), IsOkAndHolds(AllOf(Field(&BoardInfo::board_id, 0x30u),
+                                                       Field(&BoardInfo::bom_id, 1u))));
+  EXPECT_THAT(library->MainboardId(chip), IsOkAndHolds(0u));
+  EXPECT_THAT(library->Pci(chip), IsOkAndHolds(AllOf(Field(&PciInfo::bus_id, "0000:01:00.0"),
+                                                     Field(&PciInfo::vendor_id, 0x19e5u),
+                                                     Field(&PciInfo::device_id, 0xd802u))));
+  EXPECT_THAT(library->Die(chip, DieType::kVdie),
+              IsOkAndHolds(DieId{0x14036E64, 0x00E04F1D, 0x1223F2B2, 0x84528485, 0x104301E2}));
+  EXPECT_THAT(library->SerialNumber(chip), IsOkAndHolds(HasSubstr("2102")));
+  EXPECT_THAT(library->Health(chip), IsOkAndHolds(HealthGrade::kOk));
+  EXPECT_THAT(library->HbmMemory(chip), IsOkAndHolds(Field(&MemoryInfo::total_mib, 65536)));
+  EXPECT_THAT(library->DdrMemory(chip), StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(library->AicpuCount(chip), IsOkAndHolds(6));
+  EXPECT_THAT(library->RoceAddress(chip), IsOkAndHolds("29.17.151.115"));
+  EXPECT_THAT(library->SuperPod(chip), StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(library->GetMultiDiePolicy(), StatusIs(absl::StatusCode::kUnimplemented));
+}
+
+TEST(LibraryTest, GradesHealth) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  const std::pair<const char*, HealthGrade> kCases[] = {{"health=1", HealthGrade::kMinor},
+                                                        {"health=2", HealthGrade::kMajor},
+                                                        {"health=3", HealthGrade::kCritical},
+                                                        {"health=absent", HealthGrade::kAbsent},
+                                                        {"health=9", HealthGrade::kUnknown}};
+  for (const auto& [setting, grade] : kCases) {
+    node.Set(2, {setting});
+    EXPECT_THAT(library->Health({2, 0}), IsOkAndHolds(grade)) << setting;
+  }
+  node.Call({.function = "dcmi_get_device_health", .return_code = -8012});
+  EXPECT_THAT(library->Health({2, 0}), IsOkAndHolds(HealthGrade::kAbsent)) << "dropped";
+  node.Call({.function = "dcmi_get_device_health", .return_code = -8009});
+  EXPECT_THAT(library->Health({2, 0}), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST(LibraryTest, DoesWithoutMissingSymbols) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  std::unique_ptr<Library> library =
+      OpenReady(directory,
+                {"dcmi_get_card_list", "dcmi_get_device_id_in_card", "dcmi_get_device_chip_info_v2",
+                 "dcmi_get_device_elabel_info", "dcmi_get_device_health"});
+  EXPECT_THAT(library->Cards(), IsOkAndHolds(ElementsAre(0, 1, 2, 3, 4, 5, 6, 7)));
+  EXPECT_THAT(library->Units(3), IsOkAndHolds(ElementsAre(ChipAddress{3, 0})));
+  EXPECT_THAT(library->Chip({3, 0}), IsOkAndHolds(Field(&ChipInfo::name, "910B3")));
+  EXPECT_THAT(library->SerialNumber({3, 0}), IsOkAndHolds(HasSubstr("2102")));
+  EXPECT_THAT(library->Health({3, 0}),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("FUNCTION_NOT_FOUND")));
+}
+
+TEST(LibraryTest, KnowsBothChipsOfADuoCard) {
+  TestNode node("2x300IDuo");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  EXPECT_THAT(library->Cards(), IsOkAndHolds(ElementsAre(4, 6)));
+  EXPECT_THAT(library->Units(6), IsOkAndHolds(ElementsAre(ChipAddress{6, 0}, ChipAddress{6, 1})));
+  EXPECT_THAT(library->DdrMemory({6, 1}), IsOkAndHolds(Field(&MemoryInfo::total_mib, 44280)));
+  EXPECT_THAT(library->HbmMemory({6, 1}), StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(library->RoceAddress({6, 1}), StatusIs(absl::StatusCode::kUnimplemented));
+}
+
+TEST(LibraryTest, ReadsA3) {
+  TestNode node("16xA3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  EXPECT_THAT(library->GetMultiDiePolicy(), IsOkAndHolds(MultiDiePolicy::kUnion));
+  EXPECT_THAT(library->SuperPod({7, 1}),
+              IsOkAndHolds(
+                  AllOf(Field(&SuperPodInfo::size, 384u), Field(&SuperPodInfo::server_index, 8u))));
+  node.Edit([](nlohmann::json& json) { json["multiDiePolicy"] = "independent"; });
+  EXPECT_THAT(library->GetMultiDiePolicy(), IsOkAndHolds(MultiDiePolicy::kIndependent));
+}
+
+TEST(LibraryTest, FallsBackToGeneration2) {
+  TestNode node("1x950PR");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  EXPECT_EQ(library->generation(), Generation::kFlat);
+  EXPECT_THAT(library->Cards(), IsOkAndHolds(ElementsAre(0)));
+  const ChipAddress chip{0, 0};
+  EXPECT_THAT(library->Units(0), IsOkAndHolds(ElementsAre(chip)));
+  EXPECT_THAT(library->Type(chip), IsOkAndHolds(UnitType::kNpu));
+  EXPECT_THAT(library->PhysicalId(chip), IsOkAndHolds(0));
+  EXPECT_THAT(library->Chip(chip), IsOkAndHolds(Field(&ChipInfo::npu_name, "9579")));
+  EXPECT_THAT(library->Health(chip), IsOkAndHolds(HealthGrade::kOk));
+  EXPECT_THAT(library->HbmMemory(chip), IsOkAndHolds(Field(&MemoryInfo::total_mib, 131072)));
+  EXPECT_THAT(library->Die(chip, DieType::kDdie), IsOk());
+  EXPECT_THAT(library->DriverVersion(), StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(library->AicpuCount(chip), StatusIs(absl::StatusCode::kUnimplemented));
+  node.Call({.function = "dcmiv2_init", .return_code = -8005});
+  TempDir other;
+  EXPECT_THAT(OpenFresh(other)->Initialise(),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("dcmiv2_init")));
+}
+
+TEST(LibraryTest, RefusesNonsenseCounts) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  node.Call({.function = "dcmi_get_card_list", .return_code = 0});  // "OK", and nothing filled in
+  EXPECT_THAT(library->Cards(), IsOkAndHolds(IsEmpty()));
+  node.Call({.function = "dcmi_get_device_id_in_card", .return_code = -8005});
+  node.Call({.function = "dcmi_get_device_num_in_card", .return_code = -8005});
+  EXPECT_THAT(library->Units(0), StatusIs(absl::StatusCode::kInternal));
+}
+
+TEST(LibraryTest, RunsOneCallAtATime) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  node.Call({.function = "dcmi_get_device_health", .hang = true});
+  auto hanging = std::async(std::launch::async, [&] { return library->Health({0, 0}).status(); });
+  ASSERT_EQ(hanging.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  auto waiting = std::async(std::launch::async, [&] { return library->LogicId({1, 0}).status(); });
+  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  ASSERT_THAT(mock::ClearCalls(node.directory()), IsOk());
+  EXPECT_THAT(hanging.get(), StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(waiting.get(), IsOk());
+}
+
+}  // namespace
+}  // namespace ascend::dcmi
