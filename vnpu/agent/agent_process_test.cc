@@ -1,0 +1,447 @@
+// The program as a whole, on the mock library: what one process does to the other.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/core/file.h"
+#include "base/core/mutex.h"
+#include "base/core/status_matchers.h"
+#include "base/core/temp_dir.h"
+#include "base/core/unique_fd.h"
+#include "base/runtime/clock.h"
+#include "gmock/gmock.h"
+#include "nlohmann/json.hpp"
+#include "vnpu/agent/client.h"
+#include "vnpu/agent/ping.h"
+
+namespace ascend::agent {
+namespace {
+
+using ::ascend::vnpu::Health;
+using ::ascend::vnpu::LibraryState;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::SizeIs;
+
+constexpr absl::Duration kLong = absl::Seconds(30);
+
+struct Exit {
+  int code = -1;    // -1 if a signal ended it
+  std::string out;  // standard output and standard error
+};
+
+// A running ascend-npu-agent. Its output is read through a pipe.
+class Process {
+ public:
+  Process(const std::vector<std::string>& arguments, const std::string& mock_node) {
+    int fds[2];
+    EXPECT_EQ(pipe2(fds, O_CLOEXEC), 0);
+    output_ = UniqueFd(fds[0]);
+    const UniqueFd child_output(fds[1]);
+    std::vector<std::string> strings = {ASCEND_NPU_AGENT_PATH};
+    strings.insert(strings.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (std::string& string : strings) argv.push_back(string.data());
+    argv.push_back(nullptr);
+    std::string variable = absl::StrCat("ASCEND_MOCK_NODE=", mock_node);
+    std::vector<char*> environment = {variable.data()};
+    for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
+    environment.push_back(nullptr);
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(child_output.get(), STDOUT_FILENO);
+      dup2(child_output.get(), STDERR_FILENO);
+      execve(argv[0], argv.data(), environment.data());
+      _exit(127);
+    }
+  }
+  ~Process() {
+    if (pid_ > 0) {
+      kill(pid_, SIGKILL);
+      Wait();
+    }
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void Signal(int number) const { kill(pid_, number); }
+
+  // Reads on until the output holds `text`; false if it ends, or stays silent for long.
+  bool WaitForOutput(absl::string_view text) {
+    while (!absl::StrContains(output_text_, text)) {
+      if (!ReadMore()) return false;
+    }
+    return true;
+  }
+  const std::string& output() const { return output_text_; }
+  void ForgetOutput() { output_text_.clear(); }
+
+  // Until it ends by itself or by a signal that was sent.
+  Exit Wait() {
+    while (ReadMore()) {
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
+    pid_ = -1;
+    return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1, .out = output_text_};
+  }
+
+ private:
+  bool ReadMore() {
+    pollfd waiting = {.fd = output_.get(), .events = POLLIN, .revents = 0};
+    if (poll(&waiting, 1, static_cast<int>(absl::ToInt64Milliseconds(kLong))) <= 0) return false;
+    char buffer[4096];
+    const ssize_t count = read(output_.get(), buffer, sizeof(buffer));
+    if (count <= 0) return false;
+    output_text_.append(buffer, static_cast<size_t>(count));
+    return true;
+  }
+
+  UniqueFd output_;
+  pid_t pid_ = -1;
+  std::string output_text_;
+};
+
+class AgentProcessTest : public ::testing::Test {
+ protected:
+  AgentProcessTest() {
+    std::filesystem::copy(ASCEND_MOCK_NODES "/8x910B3", node_,
+                          std::filesystem::copy_options::recursive);
+  }
+
+  std::vector<std::string> Arguments(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {
+        "--control-socket",     socket_,       "--libdcmi", library_,          "--sysfs",
+        directory_.File("sys"), "--hccn-conf", "/dev/null", "--poll-interval", "20ms"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  std::unique_ptr<Process> Start(const std::vector<std::string>& more = {}) {
+    return std::make_unique<Process>(Arguments(more), node_);
+  }
+  Exit Run(const std::vector<std::string>& arguments) { return Process(arguments, node_).Wait(); }
+
+  void EditNode(const std::function<void(nlohmann::json&)>& edit) {
+    const absl::StatusOr<std::string> text = ReadFile(node_ + "/node.json");
+    ASSERT_THAT(text, IsOk());
+    nlohmann::json node = nlohmann::json::parse(*text);
+    edit(node);
+    ASSERT_THAT(WriteFileAtomically(node_ + "/node.json", node.dump(), {.durable = false}), IsOk());
+  }
+  void SetCall(const std::string& name, const nlohmann::json& behaviour) {
+    EditNode([&](nlohmann::json& node) { node["calls"][name] = behaviour; });
+  }
+  void ClearCalls() {
+    EditNode([](nlohmann::json& node) { node["calls"] = nlohmann::json::object(); });
+  }
+
+  void Connect() {
+    Client::Options options = {.socket_path = socket_};
+    options.connect_timeout = absl::Milliseconds(500);
+    options.keepalive_time = absl::Milliseconds(200);
+    options.keepalive_timeout = absl::Milliseconds(300);
+    client_ = std::make_unique<Client>(options, [this] {
+      MutexLock lock(&mutex_);
+      ++changes_;
+      changed_.SignalAll();
+    });
+  }
+  template <typename Condition>
+  [[nodiscard]] bool WaitUntil(Condition condition) {
+    const absl::Duration end = Clock::Real().Monotonic() + kLong;
+    MutexLock lock(&mutex_);
+    while (!condition(client_->Current())) {
+      const absl::Duration left = end - Clock::Real().Monotonic();
+      if (left <= absl::ZeroDuration()) return false;
+      changed_.WaitFor(&mutex_, left);
+    }
+    return true;
+  }
+  [[nodiscard]] bool WaitForState(LibraryState state) {
+    return WaitUntil(
+        [=](const View& view) { return view.connected && view.inventory->library == state; });
+  }
+  [[nodiscard]] bool WaitDisconnected() {
+    return WaitUntil([](const View& view) { return !view.connected; });
+  }
+  // Every chip present and well.
+  [[nodiscard]] bool WaitAllWell(size_t chips) {
+    return WaitUntil([=](const View& view) {
+      if (!view.connected || view.inventory->library != LibraryState::kReady) return false;
+      size_t well = 0;
+      for (const vnpu::Chip& chip : view.inventory->chips) well += chip.health == Health::kOk;
+      return well == chips && view.inventory->chips.size() == chips;
+    });
+  }
+
+  TempDir directory_;
+  const std::string node_ = directory_.File("node");
+  const std::string socket_ = directory_.File("agent.sock");
+  std::string library_ = ASCEND_MOCK_DCMI;
+  Mutex mutex_;
+  CondVar changed_;
+  int changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<Client> client_;  // goes first
+};
+
+TEST_F(AgentProcessTest, ServesTheChipsOfTheNodeAndSaysSoOnce) {
+  const auto agent = Start();
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  const auto inventory = client_->Current().inventory;
+  EXPECT_EQ(inventory->library_path, std::filesystem::canonical(library_));
+  EXPECT_EQ(inventory->driver_version, "25.5.1");
+  EXPECT_EQ(inventory->chips[3].physical_id, 3);
+  EXPECT_EQ(inventory->chips[3].model, "910B3");
+
+  // Many polls later nothing more was said.
+  SetCall("dcmi_get_device_health", {{"return", -8255}});
+  ASSERT_TRUE(
+      WaitUntil([](const View& v) { return v.inventory->chips[0].health == Health::kUnknown; }));
+  agent->Signal(SIGTERM);
+  const Exit exit = agent->Wait();
+  EXPECT_EQ(exit.code, 0);
+  EXPECT_THAT(exit.out, AllOf(HasSubstr("ascend-npu-agent starts"), HasSubstr("version="),
+                              HasSubstr(absl::StrCat("instance=", inventory->agent_instance)),
+                              HasSubstr("ascend-npu-agent ends")));
+  const auto count = [&exit](absl::string_view text) {
+    int found = 0;
+    for (size_t at = exit.out.find(std::string(text)); at != std::string::npos;
+         at = exit.out.find(std::string(text), at + 1)) {
+      ++found;
+    }
+    return found;
+  };
+  EXPECT_EQ(count("NPU library ready"), 1);
+  EXPECT_EQ(count("chip appeared"), 8);
+  EXPECT_EQ(count("chip health changed"), 8);
+  EXPECT_TRUE(WaitDisconnected());
+}
+
+TEST_F(AgentProcessTest, AChipIsPulledOutPutBackAndSick) {
+  const auto agent = Start();
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  EditNode([](nlohmann::json& node) { node["chips"][2]["present"] = false; });
+  ASSERT_TRUE(WaitAllWell(7));
+  for (const vnpu::Chip& chip : client_->Current().inventory->chips) EXPECT_NE(chip.physical_id, 2);
+  EditNode([](nlohmann::json& node) { node["chips"][2]["present"] = true; });
+  ASSERT_TRUE(WaitAllWell(8));
+  EditNode([](nlohmann::json& node) { node["chips"][5]["health"] = 3; });
+  ASSERT_TRUE(
+      WaitUntil([](const View& v) { return v.inventory->chips[5].health == Health::kCritical; }));
+  EXPECT_TRUE(agent->WaitForOutput("msg=\"chip health changed\" chip=5 health=critical"));
+  EXPECT_THAT(agent->output(),
+              AllOf(HasSubstr("msg=\"chip vanished\" chip=2"), HasSubstr("chip appeared")));
+}
+
+TEST_F(AgentProcessTest, ADriverInstalledLaterIsFound) {
+  const std::string real = library_;
+  library_ = directory_.File("driver/libdcmi.so");
+  const auto agent = Start();
+  Connect();
+  ASSERT_TRUE(WaitForState(LibraryState::kMissing));
+  EXPECT_THAT(client_->Current().inventory->library_message,
+              AllOf(HasSubstr(library_), HasSubstr("install the Ascend driver")));
+  ASSERT_EQ(mkdir(directory_.File("driver").c_str(), 0755), 0);
+  std::filesystem::copy_file(real, library_ + ".part");
+  std::filesystem::rename(library_ + ".part", library_);
+  EXPECT_TRUE(WaitAllWell(8));
+}
+
+TEST_F(AgentProcessTest, ALibraryThatCannotBeLoadedIsAFailureThatMayPass) {
+  const std::string real = library_;
+  library_ = directory_.File("libdcmi.so");
+  ASSERT_THAT(WriteFileAtomically(library_, "not ELF"), IsOk());
+  const auto agent = Start();
+  Connect();
+  ASSERT_TRUE(WaitForState(LibraryState::kFailed));
+  EXPECT_THAT(client_->Current().inventory->library_message, HasSubstr(library_));
+  std::filesystem::copy_file(real, library_ + ".part");
+  std::filesystem::rename(library_ + ".part", library_);
+  EXPECT_TRUE(WaitAllWell(8));
+}
+
+TEST_F(AgentProcessTest, AFailingInitialisationIsRepeated) {
+  SetCall("dcmi_init", {{"return", -8005}});
+  const auto agent = Start();
+  Connect();
+  ASSERT_TRUE(WaitForState(LibraryState::kFailed));
+  EXPECT_THAT(client_->Current().inventory->library_message,
+              AllOf(HasSubstr("cannot be initialised"), HasSubstr("-8005")));
+  ClearCalls();
+  EXPECT_TRUE(WaitAllWell(8));
+}
+
+TEST_F(AgentProcessTest, AFailingEnumerationKeepsTheChips) {
+  const auto agent = Start();
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  // -8008 (no such device) must not be taken for a missing library.
+  SetCall("dcmi_get_card_list", {{"return", -8008}});
+  ASSERT_TRUE(WaitForState(LibraryState::kFailed));
+  EXPECT_THAT(client_->Current().inventory->library_message, HasSubstr("-8008"));
+  EXPECT_THAT(client_->Current().inventory->chips, SizeIs(8));
+  ClearCalls();
+  EXPECT_TRUE(WaitAllWell(8));
+}
+
+TEST_F(AgentProcessTest, ACallThatHangsIsShownAndRecoversWithTheLibrary) {
+  const auto agent = Start({"--call-timeout", "100ms"});
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  SetCall("dcmi_get_card_list", {{"hang", true}});
+  ASSERT_TRUE(WaitForState(LibraryState::kNotResponding));
+  EXPECT_THAT(client_->Current().inventory->chips, SizeIs(8));
+  EXPECT_EQ(client_->Current().inventory->chips[0].health, Health::kUnknown);
+  EXPECT_THAT(Ping(socket_, kLong), IsOk()) << "the process itself lives";
+  ClearCalls();
+  EXPECT_TRUE(WaitAllWell(8));
+}
+
+TEST_F(AgentProcessTest, ACallThatNeverReturnsEndsTheProcess) {
+  auto agent = Start({"--call-timeout", "50ms", "--stuck-timeout", "300ms"});
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  SetCall("dcmi_get_card_list", {{"hang", true}});
+  const Exit exit = agent->Wait();
+  EXPECT_EQ(exit.code, 3);
+  EXPECT_THAT(exit.out, AllOf(HasSubstr("level=error msg=\"a call into the NPU library does not"),
+                              HasSubstr("exitCode=3")));
+  ASSERT_TRUE(WaitDisconnected());
+  EXPECT_THAT(client_->Current().inventory->chips, SizeIs(8));
+
+  ClearCalls();
+  agent = Start();
+  EXPECT_TRUE(WaitAllWell(8));
+}
+
+TEST_F(AgentProcessTest, EndsPromptlyDuringACallThatHangs) {
+  const auto agent = Start({"--call-timeout", "50ms"});
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  SetCall("dcmi_get_card_list", {{"hang", true}});
+  ASSERT_TRUE(WaitForState(LibraryState::kNotResponding));
+  const absl::Duration start = Clock::Real().Monotonic();
+  agent->Signal(SIGTERM);
+  EXPECT_EQ(agent->Wait().code, 0);
+  EXPECT_LT(Clock::Real().Monotonic() - start, absl::Seconds(10));
+}
+
+TEST_F(AgentProcessTest, ACrashOfTheLibraryTakesOnlyTheAgentWithIt) {
+  auto agent = Start();
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  const auto before = client_->Current().inventory;
+  SetCall("dcmi_get_device_health", {{"crash", true}});
+  const Exit exit = agent->Wait();
+  EXPECT_NE(exit.code, 0);  // a signal; a sanitizer turns it into an exit code
+  ASSERT_TRUE(WaitDisconnected());
+  EXPECT_EQ(client_->Current().inventory, before);
+
+  // The container's next start finds the socket of the dead one.
+  ClearCalls();
+  agent = Start();
+  ASSERT_TRUE(WaitAllWell(8));
+  EXPECT_NE(client_->Current().inventory->agent_instance, before->agent_instance);
+}
+
+TEST_F(AgentProcessTest, AStoppedProcessCountsAsDisconnected) {
+  const auto agent = Start();
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  agent->Signal(SIGSTOP);
+  EXPECT_TRUE(WaitDisconnected());
+  EXPECT_THAT(Ping(socket_, absl::Milliseconds(100)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  agent->Signal(SIGCONT);
+  EXPECT_TRUE(WaitAllWell(8));
+}
+
+TEST_F(AgentProcessTest, ASecondAgentIsRefused) {
+  const auto agent = Start();
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  const Exit exit = Run(Arguments());
+  EXPECT_EQ(exit.code, 1);
+  EXPECT_THAT(exit.out, AllOf(HasSubstr("another agent"), HasSubstr(socket_)));
+  EXPECT_THAT(Ping(socket_, kLong), IsOk());
+}
+
+TEST_F(AgentProcessTest, PingTellsWhetherAnAgentLives) {
+  EXPECT_EQ(Run({"ping", "--control-socket", socket_}).code, 1);
+  const auto agent = Start();
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  const Exit lives = Run({"ping", "--control-socket", socket_});
+  EXPECT_EQ(lives.code, 0);
+  EXPECT_THAT(lives.out, MatchesRegex("version=[0-9.]+ instance=[0-9a-f]+\n"));
+
+  agent->Signal(SIGSTOP);
+  const Exit hangs = Run({"ping", "--control-socket", socket_, "--timeout", "100ms"});
+  EXPECT_EQ(hangs.code, 1);
+  EXPECT_THAT(hangs.out, HasSubstr("does not answer within 100ms"));
+}
+
+TEST_F(AgentProcessTest, LogsJsonOnRequest) {
+  const auto agent = Start({"--log-format", "json"});
+  ASSERT_TRUE(agent->WaitForOutput("chip appeared"));
+  const std::string line = agent->output().substr(0, agent->output().find('\n'));
+  EXPECT_EQ(nlohmann::json::parse(line).at("msg"), "ascend-npu-agent starts");
+}
+
+TEST_F(AgentProcessTest, BadFlagsAreOneLineAndExitCodeTwo) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {"--poll-interval", "1x"},
+      {"--poll-interval", "0"},
+      {"--poll-interval", "-1s"},
+      {"--call-timeout", "inf"},
+      {"--call-timeout"},
+      {"--stuck-timeout", ""},
+      {"--control-socket", "relative.sock"},
+      {"--control-socket", "/" + std::string(200, 'x')},
+      {"--log-format", "xml"},
+      {"--v", "much"},
+      {"--v", "-1"},
+      {"--no-such-flag"},
+      {"argument"},
+      {"ping", "--control-socket", "relative.sock"},
+      {"ping", "--timeout", "1x"},
+      {"ping", "--libdcmi", "/x"},
+  };
+  for (const std::vector<std::string>& arguments : wrong) {
+    const Exit exit = Run(arguments);
+    EXPECT_EQ(exit.code, 2) << absl::StrJoin(arguments, " ");
+    EXPECT_THAT(exit.out, MatchesRegex("ascend-npu-agent: [^\n]+\n"));
+  }
+}
+
+TEST_F(AgentProcessTest, HelpAndVersionAreNoErrors) {
+  EXPECT_THAT(Run({"--help"}).out, AllOf(HasSubstr("--call-timeout"), HasSubstr("ping")));
+  EXPECT_EQ(Run({"--help"}).code, 0);
+  EXPECT_EQ(Run({"ping", "--help"}).code, 0);
+  EXPECT_THAT(Run({"--version"}).out, MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_EQ(Run({"--version"}).code, 0);
+}
+
+TEST_F(AgentProcessTest, AMissingDirectoryOfTheSocketIsAClearError) {
+  const Exit exit = Run({"--control-socket", directory_.File("none/agent.sock")});
+  EXPECT_EQ(exit.code, 1);
+  EXPECT_THAT(exit.out, HasSubstr(directory_.File("none")));
+}
+
+}  // namespace
+}  // namespace ascend::agent
