@@ -187,6 +187,25 @@ TEST(MockLibraryTest, HangsUntilToldOtherwise) {
   EXPECT_EQ(answer.get(), DCMI_TIME_OUT);
 }
 
+TEST(MockLibraryTest, ServesThreadsWhileTheNodeChanges) {
+  TestNode node("8x910B3");
+  MockLibrary library;
+  ASSERT_EQ(FN(library, dcmi_init)(), DCMI_OK);
+  const auto health = FN(library, dcmi_get_device_health);
+  std::vector<std::future<void>> callers;
+  for (int card = 0; card < 4; ++card) {
+    callers.push_back(std::async(std::launch::async, [health, card] {
+      for (int i = 0; i < 200; ++i) {
+        unsigned value = 0;
+        const int code = health(card, 0, &value);
+        EXPECT_TRUE(code == DCMI_OK || (card == 1 && code == DCMI_DEVICE_NOT_EXIST)) << code;
+      }
+    }));
+  }
+  for (int i = 0; i < 10; ++i) node.Set(1, {i % 2 == 0 ? "present=false" : "present=true"});
+  for (auto& caller : callers) caller.get();
+}
+
 TEST(MockLibraryDeathTest, CrashesTheProcess) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   TestNode node("8x910B3");

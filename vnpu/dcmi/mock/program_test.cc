@@ -1,0 +1,106 @@
+// The command line of ascend-mock-node.
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include <string>
+
+#include "base/core/file.h"
+#include "base/core/status_matchers.h"
+#include "base/core/temp_dir.h"
+#include "gtest/gtest.h"
+
+namespace {
+
+using ::ascend::IsOkAndHolds;
+using ::ascend::ReadFile;
+using ::testing::HasSubstr;
+
+struct Result {
+  int exit_code;
+  std::string output;  // both streams
+};
+
+Result Tool(const std::string& arguments) {
+  FILE* const pipe = popen((ASCEND_MOCK_NODE_PROGRAM " " + arguments + " 2>&1").c_str(), "r");
+  std::string output;
+  char buffer[4096];
+  size_t count;
+  while ((count = fread(buffer, 1, sizeof(buffer), pipe)) > 0) output.append(buffer, count);
+  const int status = pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+}
+
+class MockNodeProgramTest : public ::testing::Test {
+ protected:
+  std::string root() const { return directory_.File("root"); }
+  std::string node() const { return directory_.File("node"); }
+  void Create() {
+    const Result result =
+        Tool("create --node 8x910B3 --no-device-nodes --root " + root() + " --node-dir " + node());
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+  }
+  ascend::TempDir directory_;
+};
+
+TEST_F(MockNodeProgramTest, ListsTheShippedNodes) {
+  const Result result = Tool("list");
+  EXPECT_EQ(result.exit_code, 0);
+  for (const char* name : {"8x910A", "8x910B3", "16xA3", "2x300I-sparse", "1x950PR"}) {
+    EXPECT_THAT(result.output, HasSubstr(name));
+  }
+}
+
+TEST_F(MockNodeProgramTest, CreatesANodeAndBreaksIt) {
+  Create();
+  EXPECT_THAT(ReadFile(root() + "/etc/hccn.conf"), IsOkAndHolds(HasSubstr("address_0=")));
+  EXPECT_EQ(
+      Tool("chip --node-dir " + node() + " --physical-id 3 --set present=false --set health=3")
+          .exit_code,
+      0);
+  EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(HasSubstr("\"present\": false")));
+  EXPECT_EQ(
+      Tool("call --node-dir " + node() + " --name dcmi_get_card_list --delay 100ms").exit_code, 0);
+  EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(HasSubstr("\"delayMs\": 100")));
+  EXPECT_EQ(
+      Tool("call --node-dir " + node() + " --name dcmi_get_card_list --return -8005").exit_code, 0);
+  EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(HasSubstr("\"return\": -8005")));
+  EXPECT_EQ(Tool("call --node-dir " + node() + " --clear").exit_code, 0);
+  EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(HasSubstr("\"calls\": {}")));
+}
+
+TEST_F(MockNodeProgramTest, CopiesItsDescriptionBelowTheRootByDefault) {
+  const Result result = Tool("create --node 16xA3 --no-device-nodes --root " + root());
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(ReadFile(root() + "/etc/ascend-dra/mock-node/node.json"),
+              IsOkAndHolds(HasSubstr("\"A3\"")));
+}
+
+TEST_F(MockNodeProgramTest, RejectsABadCommandLineInOneLine) {
+  for (const char* arguments :
+       {"", "explode", "create", "create --node 8x910B3", "create --node x --root y --major 0",
+        "call --node-dir x --name dcmi_init", "call --node-dir x --hang",
+        "call --node-dir x --name dcmi_init --delay soon",
+        "call --node-dir x --name dcmi_init --clear --hang", "chip --node-dir x --physical-id 1"}) {
+    const Result result = Tool(arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments;
+    EXPECT_EQ(result.output.find('\n'), result.output.size() - 1) << result.output;
+  }
+}
+
+TEST_F(MockNodeProgramTest, NamesWhatFailed) {
+  Result result = Tool("create --node 9x910 --root " + root());
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("9x910"));
+  Create();
+  result = Tool("chip --node-dir " + node() + " --physical-id 11 --set present=false");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("11"));
+}
+
+TEST_F(MockNodeProgramTest, PrintsHelpAndVersion) {
+  EXPECT_EQ(Tool("--help").exit_code, 0);
+  EXPECT_EQ(Tool("call --help").exit_code, 0);
+  EXPECT_EQ(Tool("--version").exit_code, 0);
+}
+
+}  // namespace
