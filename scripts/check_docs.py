@@ -1,0 +1,41 @@
+"""Checks the documentation: every relative link leads to a file, and the Chinese README shows the
+same commands as the English one."""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```(?:sh|shell|bash|console|yaml)\n(.*?)^```$", re.M | re.S)
+
+
+def markdown_files():
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / name for name in listed.stdout.splitlines()]
+
+
+def broken_links(path):
+    for target in LINK.findall(path.read_text(encoding="utf-8")):
+        if re.match(r"[a-z]+:", target) or target.startswith("#"):
+            continue
+        if not (path.parent / target.split("#")[0]).exists():
+            yield f"{path.relative_to(ROOT)}: link to {target} leads nowhere"
+
+
+def code_blocks(name):
+    """Blocks of commands and manifests without comments, which are translated."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return [re.sub(r"\s*(^|\s)#.*$", "", block, flags=re.M).strip() for block in FENCE.findall(text)]
+
+
+def main():
+    problems = [problem for path in markdown_files() for problem in broken_links(path)]
+    if code_blocks("README.md") != code_blocks("README.zh-CN.md"):
+        problems.append("README.md and README.zh-CN.md show different commands or manifests")
+    print("\n".join(problems))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Builds what ships and runs it on a mock node, with a simulated API server and kubelet.
+#   demo.sh MOCK_NODE [demo|measure]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+chips=${1:-8x910B3}
+what=${2:-demo}
+
+cmake --preset release >/dev/null
+cmake --build --preset release --target \
+  ascend-npu-agent ascend-dra-kubeletplugin ascend-mock-node ascend_mock_dcmi ascend-dra-sim \
+  >build/release/demo-build.log 2>&1 || {
+  cat build/release/demo-build.log >&2
+  exit 1
+}
+exec build/release/test/sim/ascend-dra-sim "$what" --chips "$chips" --build-dir build/release \
+  --mock-nodes-dir vnpu/dcmi/mock/nodes
