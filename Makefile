@@ -6,7 +6,7 @@ SHELL := /bin/bash
 PRESET ?= dev
 CHIPS ?= 8x910B3
 
-.PHONY: help demo test concurrency e2e e2e-smoke lint lint-all measure clean
+.PHONY: help demo test concurrency e2e e2e-smoke e2e-node lint lint-all measure clean
 
 help: ## Show this list
 	@echo "ascend-dra: Kubernetes schedules Huawei Ascend NPUs"
@@ -36,6 +36,10 @@ e2e: ## Run the full suite on a real one-node Kubernetes
 e2e-smoke: ## Run one case per area of the e2e suite
 	@scripts/install-packages.sh build e2e
 	@test/e2e/run.sh --smoke
+
+e2e-node: ## Open a shell in a real one-node Kubernetes with the driver up (CHIPS=...)
+	@scripts/install-packages.sh build e2e
+	@test/e2e/node.sh shell --chips $(CHIPS)
 
 measure: ## Measure start, Prepare and memory on the simulated node
 	@scripts/install-packages.sh build
