@@ -13,5 +13,7 @@ cmake --build --preset release --target \
   cat build/release/demo-build.log >&2
   exit 1
 }
-exec build/release/test/sim/ascend-dra-sim "$what" --chips "$chips" --build-dir build/release \
+exec build/release/test/sim/ascend-dra-sim "$what" --mock-node "$chips" \
+  --bin-dir build/release/vnpu/agent --bin-dir build/release/kubeletplugin \
+  --bin-dir build/release/vnpu/dcmi/mock --mock-lib build/release/vnpu/dcmi/mock/lib/libdcmi.so \
   --mock-nodes-dir vnpu/dcmi/mock/nodes
