@@ -153,11 +153,11 @@ bool Store::Holds(const std::string& file_name, const Spec& spec) const {
          FileHolds(fd->get(), file_name, *text);
 }
 
-absl::Status Store::RemoveStaleTempFiles(const std::string& prefix) const {
+absl::Status Store::RemoveStaleTempFiles(const std::string& prefix, absl::Duration min_age) const {
   const absl::StatusOr<UniqueFd> fd = OpenDirectory(directory());
   if (absl::IsNotFound(fd.status())) return absl::OkStatus();
   if (!fd.ok()) return Annotate(fd.status(), "CDI directory");
-  return ascend::RemoveStaleTempFiles(fd->get(), prefix);
+  return ascend::RemoveStaleTempFiles(fd->get(), prefix, min_age);
 }
 
 }  // namespace ascend::cdi

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "cdi/spec.h"
 
 namespace ascend::cdi {
@@ -53,8 +54,9 @@ class Store {
   // Whether the file is there and holds exactly what Write(spec) would put there.
   bool Holds(const std::string& file_name, const Spec& spec) const;
 
-  // Removes temporaries that a crashed writer of files beginning with `prefix` left behind.
-  absl::Status RemoveStaleTempFiles(const std::string& prefix) const;
+  // Removes temporaries that a crashed writer of files beginning with `prefix` left behind; younger
+  // ones than `min_age` may belong to another process at work.
+  absl::Status RemoveStaleTempFiles(const std::string& prefix, absl::Duration min_age) const;
 
  private:
   Options options_;

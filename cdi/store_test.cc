@@ -258,7 +258,7 @@ TEST_F(StoreTest, SweepsTemporariesOfItsPrefix) {
   for (const char* name : {".p_a.json.0123456789abcdef.tmp", ".q_a.json.0123456789abcdef.tmp"}) {
     ASSERT_THAT(WriteFileAtomically(JoinPath(dir_, name), "x"), IsOk());
   }
-  ASSERT_THAT(store_.RemoveStaleTempFiles("p_"), IsOk());
+  ASSERT_THAT(store_.RemoveStaleTempFiles("p_", absl::ZeroDuration()), IsOk());
   EXPECT_THAT(ListDirectory(dir_), IsOkAndHolds(ElementsAre(".q_a.json.0123456789abcdef.tmp")));
 }
 
@@ -266,7 +266,7 @@ TEST_F(StoreTest, ADirectoryThatVanishedComesBackWithTheNextWrite) {
   ASSERT_EQ(::rmdir(dir_.c_str()), 0);
   EXPECT_THAT(store_.List(""), IsOkAndHolds(IsEmpty()));
   EXPECT_THAT(store_.Remove(kName), IsOk());
-  EXPECT_THAT(store_.RemoveStaleTempFiles(""), IsOk());
+  EXPECT_THAT(store_.RemoveStaleTempFiles("", absl::ZeroDuration()), IsOk());
   EXPECT_FALSE(store_.Holds(kName, ClaimSpec()));
   EXPECT_THAT(store_.Write(kName, ClaimSpec(), {}), IsOk());
   EXPECT_TRUE(store_.Holds(kName, ClaimSpec()));

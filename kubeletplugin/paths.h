@@ -29,10 +29,10 @@ inline constexpr size_t kMaxSocketPath = 107;
 class Paths {
  public:
   struct Options {
-    std::string kubelet_root;  // "/var/lib/kubelet"
-    std::string cdi_root;      // "/var/run/cdi"
-    std::string driver_name;   // "npu.huawei.com"
-    std::string pod_uid;       // empty: one instance only, sockets without a UID
+    std::string kubelet_root = "/var/lib/kubelet";
+    std::string cdi_root = "/var/run/cdi";
+    std::string driver_name = "npu.huawei.com";
+    std::string pod_uid;  // empty: one instance only, sockets without a UID
   };
   // kInvalidArgument if a path is not absolute, the driver name is no DNS subdomain of at most 63
   // characters, or a socket's path would be too long; the message gives the length and the remedy.

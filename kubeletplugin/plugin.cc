@@ -69,8 +69,9 @@ class Plugin::Impl {
   ~Impl() {
     // Whoever calls in goes first.
     health_server_.reset();
-    if (server_ != nullptr) server_->Stop(kStopGrace);
+    if (server_ != nullptr) server_->Stop(kStopGrace, [this] { client_->Shutdown(); });
     server_.reset();
+    client_->Shutdown();  // nobody below waits for the API server any more
     pool_.reset();
     publisher_watch_.reset();
     records_watch_.reset();
@@ -122,8 +123,11 @@ class Plugin::Impl {
 
     pool_ = std::make_unique<TaskPool>(kMaxConcurrentOperations);
     std::vector<std::unique_ptr<grpc::Service>> services;
-    services.push_back(MakeDraServiceV1(engine_, *pool_));
-    services.push_back(MakeDraServiceV1beta1(engine_, *pool_));
+    const ClaimOperations operations = {
+        .prepare = [this](const ClaimReference& claim) { return engine_.Prepare(claim); },
+        .unprepare = [this](const ClaimReference& claim) { return engine_.Unprepare(claim); }};
+    services.push_back(MakeDraServiceV1(operations, *pool_));
+    services.push_back(MakeDraServiceV1beta1(operations, *pool_));
     services.push_back(
         MakeRegistrationService(paths_.driver_name(), paths_.service_socket(), registration_));
     ASCEND_ASSIGN_OR_RETURN(server_, PluginServer::Start(paths_, std::move(services)));
@@ -132,7 +136,7 @@ class Plugin::Impl {
           health_server_,
           HealthServer::Start(
               options.health_port, [this] { return CheckSockets(paths_, kProbeTimeout); },
-              [this] { return ready(); }, *pool_));
+              [this] { return ready(); }));
     }
     return absl::OkStatus();
   }

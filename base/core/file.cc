@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "base/core/status_macros.h"
 
 namespace ascend {
@@ -254,14 +255,15 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view cont
                                content, options);
 }
 
-absl::Status RemoveStaleTempFiles(int dir_fd, absl::string_view name_prefix) {
+absl::Status RemoveStaleTempFiles(int dir_fd, absl::string_view name_prefix,
+                                  absl::Duration min_age) {
   ASCEND_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(dir_fd));
   absl::Status first_error;
   for (const std::string& name : names) {
     struct stat info;
     if (!IsTempFileName(name, name_prefix) ||
         ::fstatat(dir_fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !S_ISREG(info.st_mode)) {
+        !S_ISREG(info.st_mode) || absl::Now() - absl::TimeFromTimespec(info.st_mtim) < min_age) {
       continue;
     }
     first_error.Update(RemoveFileAt(dir_fd, name, /*durable=*/false));

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "base/core/unique_fd.h"
 
 namespace ascend {
@@ -43,8 +44,10 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view cont
                                  const AtomicWriteOptions& options = {});
 
 // Removes what crashed WriteFileAtomically calls left in the directory. `name_prefix` limits it to
-// temporaries of names that begin so; call it only while no other process writes such names.
-absl::Status RemoveStaleTempFiles(int dir_fd, absl::string_view name_prefix);
+// temporaries of names that begin so; younger ones than `min_age` may belong to a writer at work in
+// another process.
+absl::Status RemoveStaleTempFiles(int dir_fd, absl::string_view name_prefix,
+                                  absl::Duration min_age);
 
 // Removes a file; one that is not there is a success. `durable` also syncs the directory.
 absl::Status RemoveFileAt(int dir_fd, const std::string& name, bool durable);

@@ -217,7 +217,7 @@ TEST_F(FileTest, SweepsStaleTemporariesOfItsPrefixOnly) {
   }
   ASSERT_THAT(MakeDirectories(dir_.File(".mine-d" + random)), IsOk());
   ASSERT_EQ(::symlink("mine-1", dir_.File(".mine-l" + random).c_str()), 0);
-  ASSERT_THAT(RemoveStaleTempFiles(dir_fd_.get(), "mine-"), IsOk());
+  ASSERT_THAT(RemoveStaleTempFiles(dir_fd_.get(), "mine-", absl::ZeroDuration()), IsOk());
   EXPECT_THAT(
       ListDirectory(dir_fd_.get()),
       IsOkAndHolds(ElementsAre(".mine-1.0123456789ABCDEF.tmp", ".mine-1.0123456789abcdef.json",
@@ -240,7 +240,7 @@ TEST_F(FileTest, SweepsWhatACrashedWriterLeft) {
   ASSERT_EQ(::waitpid(child, &result, 0), child);
   ASSERT_TRUE(WIFSIGNALED(result));
   ASSERT_EQ(ListDirectory(dir_.path())->size(), 1u);
-  ASSERT_THAT(RemoveStaleTempFiles(dir_fd_.get(), "f"), IsOk());
+  ASSERT_THAT(RemoveStaleTempFiles(dir_fd_.get(), "f", absl::ZeroDuration()), IsOk());
   EXPECT_THAT(ListDirectory(dir_.path()), IsOkAndHolds(IsEmpty()));
 }
 

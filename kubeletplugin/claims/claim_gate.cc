@@ -1,18 +1,31 @@
 #include "kubeletplugin/claims/claim_gate.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/core/status_macros.h"
+#include "base/runtime/clock.h"
 
 namespace ascend::kubeletplugin {
 
 absl::StatusOr<ClaimGate> ClaimGate::Open(std::string path) {
   ASCEND_ASSIGN_OR_RETURN(UniqueFd file, OpenLockFile(path));
+  // The file's age is the time since anybody came to the gate. Best effort: only clean-up asks.
+  (void)::futimens(file.get(), nullptr);
+  return ClaimGate(std::move(path), std::move(file));
+}
+
+absl::StatusOr<ClaimGate> ClaimGate::OpenExisting(std::string path) {
+  UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!file.valid()) {
+    const int error = errno;
+    return ErrnoToStatus(error, absl::StrCat("open lock file ", path));
+  }
   return ClaimGate(std::move(path), std::move(file));
 }
 
@@ -31,10 +44,10 @@ absl::Status ClaimGate::EndGeneration() {
 }
 
 absl::StatusOr<ClaimGate> EnterNewest(const std::string& path, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Duration deadline = Clock::Real().Monotonic() + timeout;
   while (true) {
     ASCEND_ASSIGN_OR_RETURN(ClaimGate gate, ClaimGate::Open(path));
-    const absl::Status entered = gate.Enter(deadline - absl::Now());
+    const absl::Status entered = gate.Enter(deadline - Clock::Real().Monotonic());
     if (entered.ok()) return gate;
     if (!absl::IsAborted(entered)) return entered;
   }

@@ -22,6 +22,8 @@ class ClaimGate {
  public:
   // Remembers the claim's present generation; holds nothing.
   static absl::StatusOr<ClaimGate> Open(std::string path);
+  // The same, but makes no generation: kNotFound if the claim has none.
+  static absl::StatusOr<ClaimGate> OpenExisting(std::string path);
 
   // Waits for the operation that is inside. kAborted if an Unprepare ended since Open().
   absl::Status Enter(absl::Duration timeout);

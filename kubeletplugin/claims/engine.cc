@@ -30,9 +30,9 @@ constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
 // After a start the agent may still be loading the library; a claim that is allocated already was
 // allocated from an inventory, so one will come.
 constexpr absl::Duration kInventoryWait = absl::Seconds(10);
-// A claim lock without a record that is older than any Prepare may take is left over from one that
-// failed and was never unprepared.
-constexpr absl::Duration kStaleLockAge = absl::Minutes(10);
+// Longer than any operation takes. A claim lock without a record that is older is left over from a
+// Prepare that failed and was never unprepared, a temporary file from a crash.
+constexpr absl::Duration kStaleAge = RecordStore::kStaleTempFileAge;
 constexpr absl::string_view kClaimLockPrefix = "claim-";
 
 // Never jumps, unlike absl::Now().
@@ -63,7 +63,8 @@ RecordedChip ToRecorded(const vnpu::Chip& chip) {
 bool Before(const RecordedDevice& a, const RecordedDevice& b) {
   const int first_a = a.chips.empty() ? -1 : a.chips.front().physical_id;
   const int first_b = b.chips.empty() ? -1 : b.chips.front().physical_id;
-  return std::tie(first_a, a.device, a.share_id) < std::tie(first_b, b.device, b.share_id);
+  return std::tie(first_a, a.device, a.share_id, a.admin_access) <
+         std::tie(first_b, b.device, b.share_id, b.admin_access);
 }
 
 bool SameAllocation(const ClaimRecord& a, const ClaimRecord& b) {
@@ -72,6 +73,28 @@ bool SameAllocation(const ClaimRecord& a, const ClaimRecord& b) {
                       return x.pool == y.pool && x.device == y.device && x.share_id == y.share_id &&
                              x.requests == y.requests && x.admin_access == y.admin_access;
                     });
+}
+
+std::vector<RecordedChip> ChipsOf(const ClaimRecord& record) {
+  std::vector<RecordedChip> chips;
+  for (const RecordedDevice& device : record.devices) {
+    chips.insert(chips.end(), device.chips.begin(), device.chips.end());
+  }
+  return chips;
+}
+
+// What the inventory cannot tell at the moment stays as it was recorded: an identity that is
+// forgotten would let other hardware pass for the claim's.
+void KeepKnownFacts(const RecordedDevice& recorded, RecordedDevice* device) {
+  device->published = recorded.published;  // as it was when it was allocated
+  for (RecordedChip& chip : device->chips) {
+    for (const RecordedChip& old : recorded.chips) {
+      if (old.physical_id != chip.physical_id) continue;
+      if (chip.uuid.empty()) chip.uuid = old.uuid;
+      if (chip.pci_bus_id.empty()) chip.pci_bus_id = old.pci_bus_id;
+      if (chip.roce_address.empty()) chip.roce_address = old.roce_address;
+    }
+  }
 }
 
 }  // namespace
@@ -93,7 +116,15 @@ ClaimEngine::ClaimEngine(Options options, const Paths& paths, kube::Client& clie
       injector_(std::move(injector)),
       inventory_(std::move(inventory)) {}
 
-ClaimEngine::~ClaimEngine() { cdi_watch_.reset(); }
+ClaimEngine::~ClaimEngine() {
+  cdi_watch_.reset();
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+    changed_.SignalAll();
+  }
+  if (restorer_.joinable()) restorer_.join();
+}
 
 void ClaimEngine::SetRecordsChangedCallback(std::function<void()> callback) {
   records_changed_ = std::move(callback);
@@ -112,14 +143,20 @@ absl::Status ClaimEngine::Start() {
   if (absl::Status status = cdi_store_.Prepare(); !status.ok()) {
     LogError("CDI directory is not usable, claims cannot be prepared",
              {{"path", cdi_store_.directory()}, {"error", status}});
-  } else if (status = cdi_store_.RemoveStaleTempFiles(paths_.cdi_file_prefix()); !status.ok()) {
+  } else if (status = cdi_store_.RemoveStaleTempFiles(paths_.cdi_file_prefix(), kStaleAge);
+             !status.ok()) {
     LogWarning("stale temporary CDI files remain", {{"error", status}});
   }
   SweepOrphanedCdiFiles(contents);
   SweepStaleClaimLocks();
-  RestoreMissingCdiFiles();
-  ASCEND_ASSIGN_OR_RETURN(cdi_watch_, DirectoryWatch::Start(cdi_store_.directory(),
-                                                            [this] { RestoreMissingCdiFiles(); }));
+  // The watch first, so that nothing that happens from here on is missed.
+  ASCEND_ASSIGN_OR_RETURN(cdi_watch_, DirectoryWatch::Start(cdi_store_.directory(), [this] {
+                            MutexLock lock(&mutex_);
+                            restore_ = true;
+                            changed_.SignalAll();
+                          }));
+  const bool complete = RestoreCdiFiles(Restore::kAll);
+  restorer_ = std::thread([this, complete] { RestoreLoop(complete); });
   return absl::OkStatus();
 }
 
@@ -376,16 +413,14 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
             "first, which it does when the claim's earlier pod has stopped");
       }
       ASCEND_RETURN_IF_ERROR(CheckIdentity(**existing));
-      // A held device stays published as it was when it was allocated.
       for (size_t i = 0; i < plan.record.devices.size(); ++i) {
-        plan.record.devices[i].published = (*existing)->devices[i].published;
+        KeepKnownFacts((*existing)->devices[i], &plan.record.devices[i]);
       }
+    } else if (absl::IsUnimplemented(existing.status())) {
+      // A newer driver knows more about this claim than we could write.
+      return existing.status();
     }
-    std::vector<RecordedChip> chips;
-    for (const RecordedDevice& device : plan.record.devices) {
-      chips.insert(chips.end(), device.chips.begin(), device.chips.end());
-    }
-    ASCEND_RETURN_IF_ERROR(injector_.CheckNodes(chips));
+    ASCEND_RETURN_IF_ERROR(injector_.CheckNodes(ChipsOf(plan.record)));
     ASCEND_ASSIGN_OR_RETURN(const cdi::Spec spec,
                             injector_.BuildSpec(paths_.cdi_kind(), plan.record));
     // Written again even if identical: some runtimes keep a device's numbers until its file
@@ -395,7 +430,8 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
         .With("CDI file");
     if (!existing.ok() || **existing != plan.record) {
       if (absl::Status written = records_.Write(plan.record); !written.ok()) {
-        if (!existing.ok()) {
+        // A damaged record keeps its CDI file: that is what still withholds its chips.
+        if (absl::IsNotFound(existing.status())) {
           const absl::Status undone = cdi_store_.Remove(paths_.cdi_file(claim.uid));
           if (!undone.ok()) LogWarning("CDI file remains", {{"error", undone}});
         }
@@ -489,7 +525,8 @@ void ClaimEngine::SweepOrphanedCdiFiles(const RecordStore::Contents& contents) {
     // Another instance may be in the middle of preparing this claim: look again inside its gate.
     absl::StatusOr<ClaimGate> gate = EnterNewest(paths_.claim_lock(uid), absl::ZeroDuration());
     if (!gate.ok() || !absl::IsNotFound(records_.Read(uid).status())) continue;
-    const absl::Status removed = cdi_store_.Remove(file);
+    absl::Status removed = cdi_store_.Remove(file);
+    if (removed.ok()) removed = gate->EndGeneration();
     LogInfo(
         "removed a CDI file without a claim record",
         {{"claimUID", uid}, {"path", JoinPath(cdi_store_.directory(), file)}, {"result", removed}});
@@ -499,50 +536,106 @@ void ClaimEngine::SweepOrphanedCdiFiles(const RecordStore::Contents& contents) {
 void ClaimEngine::SweepStaleClaimLocks() {
   const absl::StatusOr<std::vector<std::string>> names = ListDirectory(paths_.locks_directory());
   if (!names.ok()) return;
-  for (absl::string_view name : *names) {
-    const std::string path = JoinPath(paths_.locks_directory(), name);
-    if (!absl::ConsumePrefix(&name, kClaimLockPrefix)) continue;
-    if (!absl::IsNotFound(records_.Read(std::string(name)).status())) continue;
+  for (const std::string& name : *names) {
+    absl::string_view uid = name;
+    if (!absl::ConsumePrefix(&uid, kClaimLockPrefix)) continue;
     struct stat info;
+    const std::string path = JoinPath(paths_.locks_directory(), name);
     if (::stat(path.c_str(), &info) != 0) continue;
-    if (absl::Now() - absl::FromTimeT(info.st_mtime) > kStaleLockAge) ::unlink(path.c_str());
+    if (absl::Now() - absl::FromTimeT(info.st_mtime) <= kStaleAge) continue;
+    // Only inside the gate: another instance may be using this very lock.
+    absl::StatusOr<ClaimGate> gate = ClaimGate::OpenExisting(path);
+    if (!gate.ok() || !gate->Enter(absl::ZeroDuration()).ok()) continue;
+    if (!absl::IsNotFound(records_.Read(std::string(uid)).status())) continue;
+    if (const absl::Status ended = gate->EndGeneration(); !ended.ok()) {
+      LogWarning("stale lock file remains", {{"error", ended}});
+    }
   }
 }
 
-void ClaimEngine::RestoreMissingCdiFiles() {
+absl::Status ClaimEngine::RestoreCdiFile(const ClaimRecord& listed) {
+  const std::string lock = paths_.claim_lock(listed.claim_uid);
+  // Inside the gate: the file may be missing because the claim is being unprepared. A generation is
+  // made only for a record that is there: Unprepare removes the record before the lock file, so one
+  // that has gone stays gone.
+  absl::StatusOr<ClaimGate> gate = ClaimGate::OpenExisting(lock);
+  if (absl::IsNotFound(gate.status())) {
+    if (absl::IsNotFound(records_.Read(listed.claim_uid).status())) return absl::OkStatus();
+    gate = ClaimGate::Open(lock);
+  }
+  ASCEND_RETURN_IF_ERROR(gate.status());
+  if (const absl::Status entered = gate->Enter(options_.lock_wait); !entered.ok()) {
+    return absl::IsAborted(entered) ? absl::OkStatus() : entered;  // unprepared meanwhile
+  }
+  const absl::StatusOr<std::shared_ptr<const ClaimRecord>> record = records_.Read(listed.claim_uid);
+  if (absl::IsNotFound(record.status())) return absl::OkStatus();
+  ASCEND_RETURN_IF_ERROR(record.status());
+  // After a reboot a node of the recorded number may be another chip.
+  ASCEND_RETURN_IF_ERROR(CheckIdentity(**record));
+  ASCEND_RETURN_IF_ERROR(injector_.CheckNodes(ChipsOf(**record)));
+  ASCEND_ASSIGN_OR_RETURN(const cdi::Spec spec, injector_.BuildSpec(paths_.cdi_kind(), **record));
+  return cdi_store_.Write(paths_.cdi_file(listed.claim_uid), spec, {});
+}
+
+bool ClaimEngine::RestoreCdiFiles(Restore which) {
   const absl::StatusOr<RecordStore::Contents> contents = records_.ReadAll();
   if (!contents.ok()) {
     LogError("claim records could not be listed", {{"error", contents.status()}});
-    return;
+    return false;
   }
   const absl::StatusOr<std::vector<std::string>> files = cdi_store_.List(paths_.cdi_file_prefix());
-  const std::set<std::string> present =
-      files.ok() ? std::set<std::string>(files->begin(), files->end()) : std::set<std::string>();
+  std::set<std::string> present;
+  if (files.ok()) present.insert(files->begin(), files->end());
+  std::map<std::string, absl::Status> failures;
   for (const auto& record : contents->records) {
     const std::string file = paths_.cdi_file(record->claim_uid);
-    if (present.count(file) != 0) continue;
-    const auto restore = [&]() -> absl::Status {
-      // Inside the gate: the file may be missing because the claim is being unprepared.
-      ASCEND_ASSIGN_OR_RETURN(ClaimGate gate,
-                              ClaimGate::Open(paths_.claim_lock(record->claim_uid)));
-      ASCEND_RETURN_IF_ERROR(gate.Enter(options_.lock_wait));
-      ASCEND_ASSIGN_OR_RETURN(const std::shared_ptr<const ClaimRecord> current,
-                              records_.Read(record->claim_uid));
-      ASCEND_ASSIGN_OR_RETURN(const cdi::Spec spec,
-                              injector_.BuildSpec(paths_.cdi_kind(), *current));
-      return cdi_store_.Write(file, spec, {});
-    };
-    const absl::Status status = restore();
-    if (absl::IsAborted(status) || absl::IsNotFound(status)) continue;  // unprepared meanwhile
-    const LogFields fields = {{"claim", record->claim()},
-                              {"claimUID", record->claim_uid},
-                              {"path", JoinPath(cdi_store_.directory(), file)},
-                              {"result", status}};
+    const bool missing = present.count(file) == 0;
+    if (!missing && which == Restore::kMissing) continue;
+    const absl::Status status = RestoreCdiFile(*record);
     if (status.ok()) {
-      LogInfo("restored the missing CDI file of a prepared claim", fields);
-    } else {
-      LogError("the CDI file of a prepared claim is missing and could not be restored", fields);
+      if (missing) {
+        LogInfo("restored the missing CDI file of a prepared claim",
+                {{"claim", record->claim()},
+                 {"claimUID", record->claim_uid},
+                 {"path", JoinPath(cdi_store_.directory(), file)}});
+      }
+      continue;
     }
+    failures[record->claim_uid] = status;
+    if (const auto known = restore_failures_.find(record->claim_uid);
+        known == restore_failures_.end() || known->second != status) {
+      LogError("the CDI file of a prepared claim could not be made anew",
+               {{"claim", record->claim()},
+                {"claimUID", record->claim_uid},
+                {"path", JoinPath(cdi_store_.directory(), file)},
+                {"error", status}});
+    }
+  }
+  restore_failures_ = std::move(failures);
+  return restore_failures_.empty();
+}
+
+void ClaimEngine::RestoreLoop(bool complete) {
+  while (true) {
+    {
+      MutexLock lock(&mutex_);
+      // What is missing may come by itself (the kernel driver is loaded late, the disk has room
+      // again), and the kubelet does not prepare a claim again that it knows to be prepared.
+      const absl::Time deadline = SteadyNow() + options_.restore_retry;
+      while (!stop_ && !restore_) {
+        if (complete) {
+          changed_.Wait(&mutex_);
+        } else if (const absl::Duration left = deadline - SteadyNow();
+                   left > absl::ZeroDuration()) {
+          changed_.WaitFor(&mutex_, left);
+        } else {
+          break;
+        }
+      }
+      if (stop_) return;
+      restore_ = false;
+    }
+    complete = RestoreCdiFiles(Restore::kMissing);
   }
 }
 

@@ -12,8 +12,10 @@
 #define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_ENGINE_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -58,6 +60,8 @@ class ClaimEngine {
     absl::Duration holder_wait = absl::Seconds(15);
     // How long an operation waits for another one on the same claim or chip.
     absl::Duration lock_wait = absl::Seconds(30);
+    // How often it is tried again to restore the CDI file of a prepared claim after that failed.
+    absl::Duration restore_retry = absl::Seconds(5);
   };
   // Null until the agent reported for the first time.
   using InventorySource = std::function<std::shared_ptr<const vnpu::Inventory>()>;
@@ -67,9 +71,9 @@ class ClaimEngine {
               cdi::Store& cdi_store, Injector injector, InventorySource inventory);
   ~ClaimEngine();
 
-  // Makes the directories, sweeps CDI files without a record, rewrites missing ones and keeps doing
-  // so whenever the CDI directory changes. Problems with single claims are logged; an error means
-  // that no claim could be prepared.
+  // Makes the directories, sweeps CDI files without a record, makes those of all records anew, and
+  // from then on restores whichever goes missing. Problems with single claims are logged and tried
+  // again; an error means that no claim could be prepared.
   absl::Status Start();
 
   // Thread-safe; calls for different claims and chips run side by side. Errors are for the pod's
@@ -99,7 +103,11 @@ class ClaimEngine {
   std::vector<PreparedDevice> Answer(const ClaimRecord& record) const;
   void SweepOrphanedCdiFiles(const RecordStore::Contents& contents);
   void SweepStaleClaimLocks();
-  void RestoreMissingCdiFiles();
+  enum class Restore { kAll, kMissing };
+  // Whether every prepared claim has its CDI file now.
+  bool RestoreCdiFiles(Restore which);
+  absl::Status RestoreCdiFile(const ClaimRecord& listed);
+  void RestoreLoop(bool complete);
   uint64_t ChangeCount();
   // Waits until NotifyChange() was called after ChangeCount() returned `seen`, or the deadline.
   void WaitForChange(uint64_t seen, absl::Time deadline);
@@ -117,7 +125,13 @@ class ClaimEngine {
   Mutex mutex_;
   CondVar changed_;
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool restore_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
 
+  // By claim UID; only touched by Start() and then by restorer_. Keeps the log quiet about what is
+  // known already.
+  std::map<std::string, absl::Status> restore_failures_;
+  std::thread restorer_;
   std::unique_ptr<DirectoryWatch> cdi_watch_;
 };
 

@@ -201,8 +201,13 @@ absl::StatusOr<cdi::ContainerEdits> Injector::CommonEdits(Family family) const {
   if (options_.ascend_visible_devices_void) edits.env.push_back("ASCEND_VISIBLE_DEVICES=void");
 
   for (const SharedNode& node : SharedNodes(family)) {
-    const std::string host_path = node.host_path != nullptr ? node.host_path : node.path;
-    const HostFiles::Entry entry = host_.Look(host_path);
+    std::string host_path = node.host_path != nullptr ? node.host_path : node.path;
+    HostFiles::Entry entry = host_.Look(host_path);
+    // Not every driver makes the variant for containers.
+    if (entry.kind == HostFiles::Kind::kMissing && node.host_path != nullptr) {
+      host_path = node.path;
+      entry = host_.Look(host_path);
+    }
     if (entry.kind == HostFiles::Kind::kCharacterDevice) {
       edits.device_nodes.push_back(Node(node.path, host_path));
     } else if (node.required) {

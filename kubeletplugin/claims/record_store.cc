@@ -19,7 +19,7 @@ RecordStore::RecordStore(std::string directory) : directory_(std::move(directory
 absl::Status RecordStore::Prepare() {
   ASCEND_RETURN_IF_ERROR(MakeDirectories(directory_, 0700));
   ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
-  return RemoveStaleTempFiles(directory.get(), "");
+  return RemoveStaleTempFiles(directory.get(), "", kStaleTempFileAge);
 }
 
 absl::StatusOr<std::shared_ptr<const ClaimRecord>> RecordStore::ReadLocked(
@@ -39,11 +39,11 @@ absl::StatusOr<std::shared_ptr<const ClaimRecord>> RecordStore::ReadLocked(
   if (cached != cache_.end() && cached->second.identity == identity) return cached->second.record;
 
   const std::string path = JoinPath(directory_, claim_uid);
+  // A failure to read says nothing about the bytes (too many open files, a bad moment of the disk):
+  // it is not remembered.
+  ASCEND_ASSIGN_OR_RETURN(const std::string bytes, ReadFileAt(dir_fd, claim_uid), "record");
   absl::StatusOr<std::shared_ptr<const ClaimRecord>> result;
-  absl::StatusOr<std::string> bytes = ReadFileAt(dir_fd, claim_uid);
-  if (!bytes.ok()) {
-    result = Annotate(bytes.status(), absl::StrCat("record ", path));
-  } else if (absl::StatusOr<ClaimRecord> record = ParseRecord(*bytes); !record.ok()) {
+  if (absl::StatusOr<ClaimRecord> record = ParseRecord(bytes); !record.ok()) {
     result = Annotate(record.status(), path);
   } else if (record->claim_uid != claim_uid) {
     result =

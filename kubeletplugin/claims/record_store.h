@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/core/mutex.h"
 #include "kubeletplugin/claims/record.h"
 
@@ -29,6 +30,9 @@ class RecordStore {
     std::vector<std::shared_ptr<const ClaimRecord>> records;  // by claim UID
     std::vector<UnreadableRecord> unreadable;
   };
+
+  // A temporary that is older than any write takes belongs to nobody any more.
+  static constexpr absl::Duration kStaleTempFileAge = absl::Minutes(10);
 
   explicit RecordStore(std::string directory);
 

@@ -1,9 +1,12 @@
 #include "kubeletplugin/claims/record.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/core/file.h"
 #include "base/core/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -60,28 +63,51 @@ TEST(RecordTest, RoundTrip) {
   EXPECT_THAT(ParseRecord(SerializeRecord(admin)), IsOkAndHolds(admin));
 }
 
-// Bytes of the first format. They never change: later versions must read what this one wrote.
-TEST(RecordTest, GoldenBytes) {
-  EXPECT_EQ(
-      SerializeRecord(Example()),
-      "{\"formatVersion\":1,\"state\":\"Completed\",\"claim\":{\"namespace\":\"default\","
-      "\"name\":\"job-1\",\"uid\":\"3f2b7d5e-0c1a-4a57-9c1f-6f0a3d1f9b11\"},"
-      "\"bootID\":\"b00t\",\"devices\":[{\"requests\":[\"npu\",\"second\"],"
-      "\"pool\":\"node-1\",\"device\":\"npu-3\","
-      "\"cdiDevice\":\"3f2b7d5e-0c1a-4a57-9c1f-6f0a3d1f9b11-npu-3\","
-      "\"chips\":[{\"physicalID\":3,\"nodeNumber\":3,\"family\":\"910B\","
-      "\"uuid\":\"14036E64-00E04F1D-1223F2B2-84528485-104301E2\","
-      "\"pciBusID\":\"0000:c1:00.0\",\"roceAddress\":\"29.17.151.115\"}],"
-      "\"published\":{\"attributes\":{\"driverVersion\":{\"version\":\"25.5.1\"},"
-      "\"flag\":{\"bool\":true},\"physicalID\":{\"int\":3},\"type\":{\"string\":\"npu\"}},"
-      "\"capacity\":{\"memory\":{\"value\":\"64Gi\"}},\"name\":\"npu-3\"}}]}\n"
-      "crc32c:" +
-          absl::StrCat(absl::Hex(Crc32c(absl::string_view(SerializeRecord(Example()))
-                                            .substr(0, SerializeRecord(Example()).find('\n'))),
-                                 absl::kZeroPad8)) +
-          "\n");
+std::string Golden(const std::string& name) {
+  absl::StatusOr<std::string> bytes = ReadFile(absl::StrCat(ASCEND_DRA_RECORDS, "/", name));
+  EXPECT_THAT(bytes, IsOk());
+  return bytes.value_or("");
 }
 
+ClaimRecord ExampleModule() {
+  ClaimRecord record;
+  record.claim_namespace = "monitoring";
+  record.claim_name = "watch";
+  record.claim_uid = "3f2b7d5e-0c1a-4a57-9c1f-6f0a3d1f9b11";
+  record.boot_id = "b00t";
+  RecordedDevice device;
+  device.requests = {"all"};
+  device.pool = "node-1";
+  device.device = "npu-2-3";
+  device.share_id = "deadbeef-0000-4000-8000-000000000000";
+  device.admin_access = true;
+  device.cdi_device = "3f2b7d5e-0c1a-4a57-9c1f-6f0a3d1f9b11-npu-2-3-deadbeef";
+  device.chips = {{.physical_id = 2, .node_number = 2, .family = vnpu::Family::kA3},
+                  {.physical_id = 3, .node_number = 3, .family = vnpu::Family::kA3}};
+  device.published.name = "npu-2-3";
+  record.devices = {device};
+  return record;
+}
+
+// REC-01, REC-02: what released versions wrote is read, and this one still writes the same bytes,
+// checksum included, which those versions can read.
+TEST(RecordTest, GoldenFiles) {
+  ClaimRecord empty = Example();
+  empty.devices.clear();
+  const std::vector<std::pair<std::string, ClaimRecord>> goldens = {
+      {"v1/chip", Example()}, {"v1/module", ExampleModule()}, {"v1/empty", empty}};
+  for (const auto& [name, record] : goldens) {
+    EXPECT_THAT(ParseRecord(Golden(name)), IsOkAndHolds(record)) << name;
+    EXPECT_EQ(SerializeRecord(record), Golden(name)) << name;
+  }
+}
+
+// REC-01: a field that is added later does not look like damage to this version.
+TEST(RecordTest, GoldenFileWithFieldsOfALaterVersion) {
+  EXPECT_THAT(ParseRecord(Golden("v1-later-fields/chip")), IsOkAndHolds(Example()));
+}
+
+// REC-03
 TEST(RecordTest, EveryFlippedByteIsNoticed) {
   const std::string good = SerializeRecord(Example());
   for (size_t i = 0; i < good.size(); ++i) {
@@ -91,6 +117,7 @@ TEST(RecordTest, EveryFlippedByteIsNoticed) {
   }
 }
 
+// REC-03
 TEST(RecordTest, EveryTruncationIsNoticed) {
   const std::string good = SerializeRecord(Example());
   for (size_t length = 0; length < good.size(); ++length) {

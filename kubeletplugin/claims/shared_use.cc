@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -137,6 +136,7 @@ bool SharedUseMonitor::Check() {
   if (!contents.ok()) return true;
   if (contents->records.empty()) {
     warned_.clear();
+    settled_.clear();
     return false;
   }
   const absl::StatusOr<std::vector<ContainerUse>> uses = list_uses_();
@@ -144,20 +144,30 @@ bool SharedUseMonitor::Check() {
     LogVerbose(2, "cannot tell which containers share chips", {{"error", uses.status()}});
     return true;
   }
+  std::map<std::string, std::set<std::string>> settled;
   for (const auto& [record, of_claim] : FindSharedUse(contents->records, *uses)) {
-    Warn(*record, of_claim);
+    std::set<std::string> pods;
+    for (const ContainerUse& use : of_claim) pods.insert(use.pod_name);
+    const auto known = settled_.find(record->claim_uid);
+    // Nothing new means no API call.
+    if ((known != settled_.end() && known->second == pods) || Warn(*record, of_claim)) {
+      settled.emplace(record->claim_uid, std::move(pods));
+    }
   }
+  settled_ = std::move(settled);
   return true;
 }
 
-void SharedUseMonitor::Warn(const ClaimRecord& record, const std::vector<ContainerUse>& uses) {
+bool SharedUseMonitor::Warn(const ClaimRecord& record, const std::vector<ContainerUse>& uses) {
   // The claim knows the UIDs of its pods, without which `kubectl describe` would not show an Event.
   const absl::StatusOr<kube::ResourceClaim> claim =
       client_.GetResourceClaim(record.claim_namespace, record.claim_name, kRequestTimeout);
-  if (!claim.ok() || claim->uid != record.claim_uid) return;
+  if (!claim.ok() || claim->uid != record.claim_uid) return false;
   std::vector<std::string> containers, devices;
+  std::set<std::string> unwarned;
   for (const ContainerUse& use : uses) {
     containers.push_back(absl::StrCat(use.pod_name, "/", use.container));
+    unwarned.insert(use.pod_name);
   }
   for (const RecordedDevice& device : record.devices) devices.push_back(device.device);
   const std::string message = absl::StrCat(
@@ -168,7 +178,10 @@ void SharedUseMonitor::Warn(const ClaimRecord& record, const std::vector<Contain
   for (const kube::ClaimConsumer& consumer : claim->reserved_for) {
     if (consumer.resource != "pods") continue;
     const auto key = std::make_pair(record.claim_uid, consumer.uid);
-    if (warned_.count(key) != 0) continue;
+    if (warned_.count(key) != 0) {
+      unwarned.erase(consumer.name);
+      continue;
+    }
     const bool concerned = std::any_of(
         uses.begin(), uses.end(), [&](const auto& use) { return use.pod_name == consumer.name; });
     if (!concerned) continue;
@@ -193,7 +206,9 @@ void SharedUseMonitor::Warn(const ClaimRecord& record, const std::vector<Contain
                 {"pod", absl::StrCat(record.claim_namespace, "/", consumer.name)},
                 {"containers", absl::StrJoin(containers, ",")}});
     warned_.insert(key);
+    unwarned.erase(consumer.name);
   }
+  return unwarned.empty();
 }
 
 }  // namespace ascend::kubeletplugin

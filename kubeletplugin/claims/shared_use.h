@@ -5,6 +5,7 @@
 #define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_SHARED_USE_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -34,9 +35,9 @@ absl::StatusOr<std::vector<ContainerUse>> ListContainerUses(const std::string& s
                                                             const std::string& driver,
                                                             absl::Duration timeout);
 
-// Claims whose chips several containers use at the same time: claim (namespace, name) -> names of
-// the containers as pod/container. Claims with several requests are reported only if several pods
-// use them: PodResources does not tell which container uses which request.
+// The claims whose chips several containers use at the same time, each with those containers.
+// Claims with several requests are reported only if several pods use them: PodResources does not
+// tell which container uses which request.
 std::vector<std::pair<std::shared_ptr<const ClaimRecord>, std::vector<ContainerUse>>> FindSharedUse(
     const std::vector<std::shared_ptr<const ClaimRecord>>& records,
     const std::vector<ContainerUse>& uses);
@@ -59,7 +60,8 @@ class SharedUseMonitor {
   void Run();
   // Whether there is anything to watch.
   bool Check();
-  void Warn(const ClaimRecord& record, const std::vector<ContainerUse>& uses);
+  // Whether all pods in `uses` have been warned.
+  bool Warn(const ClaimRecord& record, const std::vector<ContainerUse>& uses);
 
   const Options options_;
   RecordStore& records_;
@@ -71,7 +73,10 @@ class SharedUseMonitor {
   bool wake_ ABSL_GUARDED_BY(mutex_) = true;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
 
-  std::set<std::pair<std::string, std::string>> warned_;  // claim UID, pod UID; the thread's own
+  // The thread's own. Claim UID and pod UID of every warning; and the pods that were warned, by
+  // claim UID, of claims that need no further look while the same pods use them.
+  std::set<std::pair<std::string, std::string>> warned_;
+  std::map<std::string, std::set<std::string>> settled_;
   std::thread thread_;
 };
 

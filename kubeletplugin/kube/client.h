@@ -80,6 +80,10 @@ class Client {
  public:
   virtual ~Client() = default;
 
+  // Ends running calls and watches with kCancelled, and every later one: for a stop that must not
+  // wait for a server which does not answer. Not from a callback.
+  virtual void Shutdown() {}
+
   virtual absl::StatusOr<ResourceClaim> GetResourceClaim(const std::string& namespace_name,
                                                          const std::string& name,
                                                          absl::Duration timeout) = 0;

@@ -280,17 +280,22 @@ class HttpEngine::Core {
     return absl::OkStatus();
   }
 
+  // Here and not in Stop(): somebody may be about to wake the thread for a stream.
+  ~Core() {
+    if (multi_ != nullptr) curl_multi_cleanup(multi_);
+  }
+
   void Stop() {
+    bool first;
     {
       MutexLock lock(&mutex_);
+      first = !stopping_;
       stopping_ = true;
       curl_multi_wakeup(multi_);
     }
-    thread_.join();
+    if (first) thread_.join();
     MutexLock lock(&mutex_);
     while (callers_ > 0) callers_left_.Wait(&mutex_);
-    curl_multi_cleanup(multi_);
-    multi_ = nullptr;
   }
 
   bool OnEngineThread() const { return std::this_thread::get_id() == thread_id_; }
@@ -623,6 +628,7 @@ class HttpEngine::StreamImpl : public HttpStream {
 
 HttpEngine::HttpEngine(std::shared_ptr<Core> core) : core_(std::move(core)) {}
 HttpEngine::~HttpEngine() { core_->Stop(); }
+void HttpEngine::Shutdown() { core_->Stop(); }
 
 absl::StatusOr<std::unique_ptr<HttpEngine>> HttpEngine::Start(const ConnectionConfig& config,
                                                               std::string user_agent,
@@ -660,8 +666,9 @@ std::unique_ptr<HttpStream> HttpEngine::Open(HttpRequest request, absl::Duration
   transfer->max_body = core_->limits().max_body;
   transfer->handler = std::move(handler);
   auto stream = std::make_unique<StreamImpl>(core_, transfer);
-  // While the engine is being destroyed nobody may call it, so this always finds it running.
-  core_->Submit(std::move(transfer), /*caller_waits=*/false);
+  if (!core_->Submit(transfer, /*caller_waits=*/false)) {
+    transfer->Finish(Core::ShutDown(*transfer));
+  }
   return stream;
 }
 

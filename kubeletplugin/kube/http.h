@@ -66,11 +66,14 @@ class HttpEngine {
   static absl::StatusOr<std::unique_ptr<HttpEngine>> Start(const ConnectionConfig& config,
                                                            std::string user_agent,
                                                            const HttpLimits& limits = {});
-  // Ends every request and stream with kCancelled and waits for their callers and callbacks. Must
-  // not be called from a callback.
+  // As Shutdown().
   ~HttpEngine();
   HttpEngine(const HttpEngine&) = delete;
   HttpEngine& operator=(const HttpEngine&) = delete;
+
+  // Ends every request and stream with kCancelled, waits for their callers and callbacks, and takes
+  // no more. Must not be called from a callback.
+  void Shutdown();
 
   // Any HTTP answer is a success. kUnavailable: no connection or a broken one; kDeadlineExceeded;
   // kInternal: an answer beyond the limits or that is not HTTP; kCancelled. Not from a callback.

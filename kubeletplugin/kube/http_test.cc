@@ -661,5 +661,16 @@ TEST_F(StreamTest, TheEnginesEndCancelsAll) {
   stream.reset();  // outlives the engine
 }
 
+TEST_F(StreamTest, AShutDownEngineTakesNothing) {
+  HttpTestServer server(
+      [](const Request&, Connection& connection) { connection.Reply(200, "{}"); });
+  const auto engine = Start(server);
+  engine->Shutdown();
+  engine->Shutdown();
+  EXPECT_THAT(engine->Send(Get("/"), kLong), StatusIs(absl::StatusCode::kCancelled));
+  const auto stream = engine->Open(Get("/stream"), kLong, Handler());
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kCancelled));
+}
+
 }  // namespace
 }  // namespace ascend::kube

@@ -189,6 +189,8 @@ class RestClient : public Client {
  public:
   explicit RestClient(std::unique_ptr<HttpEngine> engine) : engine_(std::move(engine)) {}
 
+  void Shutdown() override { engine_->Shutdown(); }
+
   absl::StatusOr<ResourceClaim> GetResourceClaim(const std::string& namespace_name,
                                                  const std::string& name,
                                                  absl::Duration timeout) override {
@@ -233,7 +235,7 @@ class RestClient : public Client {
     handler.on_end = [request_name,
                       on_end = std::move(on_end)](absl::StatusOr<HttpResponse> response) {
       if (!response.ok()) {
-        on_end(response.status());
+        on_end(std::move(response).status());
       } else if (!response->ok()) {
         on_end(ResponseError(request_name, *response));
       } else {

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "base/core/mutex.h"
+#include "cdi/text.h"
 #include "dra_v1.grpc.pb.h"
 #include "dra_v1beta1.grpc.pb.h"
 
@@ -23,9 +25,18 @@ void SetShareId(const PreparedDevice& from, v1::Device* to) {
 }
 void SetShareId(const PreparedDevice&, v1beta1::Device*) {}  // that version has none
 
+// What the kubelet shows in the pod's events. Never empty, for it takes that as success; and valid
+// UTF-8, or it could not decode the answers for the other claims of the call either.
+std::string ErrorText(const absl::Status& status) {
+  std::string text(status.message());
+  if (text.empty()) text = status.ToString();
+  if (!cdi::IsValidUtf8(text)) text = absl::CHexEscape(text);
+  return text;
+}
+
 void FillAnswer(const absl::StatusOr<std::vector<PreparedDevice>>& result, auto* entry) {
   if (!result.ok()) {
-    entry->set_error(std::string(result.status().message()));
+    entry->set_error(ErrorText(result.status()));
     return;
   }
   for (const PreparedDevice& prepared : *result) {
@@ -39,7 +50,7 @@ void FillAnswer(const absl::StatusOr<std::vector<PreparedDevice>>& result, auto*
 }
 
 void FillAnswer(const absl::Status& status, auto* entry) {
-  if (!status.ok()) entry->set_error(std::string(status.message()));
+  if (!status.ok()) entry->set_error(ErrorText(status));
 }
 
 // Runs `operation` for every claim of the request, side by side, and finishes the call when the
@@ -86,40 +97,40 @@ template <typename Api, typename PrepareRequest, typename PrepareResponse,
           typename UnprepareRequest, typename UnprepareResponse>
 class Service final : public Api::CallbackService {
  public:
-  Service(ClaimEngine& engine, TaskPool& pool) : engine_(engine), pool_(pool) {}
+  Service(ClaimOperations operations, TaskPool& pool)
+      : operations_(std::move(operations)), pool_(pool) {}
 
   grpc::ServerUnaryReactor* NodePrepareResources(grpc::CallbackServerContext* context,
                                                  const PrepareRequest* request,
                                                  PrepareResponse* response) override {
-    return ForEachClaim(context, request, response, pool_,
-                        [this](const ClaimReference& claim) { return engine_.Prepare(claim); });
+    return ForEachClaim(context, request, response, pool_, operations_.prepare);
   }
 
   grpc::ServerUnaryReactor* NodeUnprepareResources(grpc::CallbackServerContext* context,
                                                    const UnprepareRequest* request,
                                                    UnprepareResponse* response) override {
-    return ForEachClaim(context, request, response, pool_,
-                        [this](const ClaimReference& claim) { return engine_.Unprepare(claim); });
+    return ForEachClaim(context, request, response, pool_, operations_.unprepare);
   }
 
  private:
-  ClaimEngine& engine_;
+  const ClaimOperations operations_;
   TaskPool& pool_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeDraServiceV1(ClaimEngine& engine, TaskPool& pool) {
+std::unique_ptr<grpc::Service> MakeDraServiceV1(ClaimOperations operations, TaskPool& pool) {
   return std::make_unique<
       Service<v1::DRAPlugin, v1::NodePrepareResourcesRequest, v1::NodePrepareResourcesResponse,
-              v1::NodeUnprepareResourcesRequest, v1::NodeUnprepareResourcesResponse>>(engine, pool);
+              v1::NodeUnprepareResourcesRequest, v1::NodeUnprepareResourcesResponse>>(
+      std::move(operations), pool);
 }
 
-std::unique_ptr<grpc::Service> MakeDraServiceV1beta1(ClaimEngine& engine, TaskPool& pool) {
+std::unique_ptr<grpc::Service> MakeDraServiceV1beta1(ClaimOperations operations, TaskPool& pool) {
   return std::make_unique<
       Service<v1beta1::DRAPlugin, v1beta1::NodePrepareResourcesRequest,
               v1beta1::NodePrepareResourcesResponse, v1beta1::NodeUnprepareResourcesRequest,
-              v1beta1::NodeUnprepareResourcesResponse>>(engine, pool);
+              v1beta1::NodeUnprepareResourcesResponse>>(std::move(operations), pool);
 }
 
 }  // namespace ascend::kubeletplugin

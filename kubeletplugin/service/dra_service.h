@@ -5,8 +5,12 @@
 #ifndef ASCEND_DRA_KUBELETPLUGIN_SERVICE_DRA_SERVICE_H_
 #define ASCEND_DRA_KUBELETPLUGIN_SERVICE_DRA_SERVICE_H_
 
+#include <functional>
 #include <memory>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/runtime/task_pool.h"
 #include "kubeletplugin/claims/engine.h"
 
@@ -16,9 +20,15 @@ class Service;
 
 namespace ascend::kubeletplugin {
 
-// `engine` and `pool` must outlive the server that serves the service.
-std::unique_ptr<grpc::Service> MakeDraServiceV1(ClaimEngine& engine, TaskPool& pool);
-std::unique_ptr<grpc::Service> MakeDraServiceV1beta1(ClaimEngine& engine, TaskPool& pool);
+// What the calls lead to: the claim engine's operations. Thread-safe; they may block.
+struct ClaimOperations {
+  std::function<absl::StatusOr<std::vector<PreparedDevice>>(const ClaimReference&)> prepare;
+  std::function<absl::Status(const ClaimReference&)> unprepare;
+};
+
+// `pool` must outlive the server that serves the service.
+std::unique_ptr<grpc::Service> MakeDraServiceV1(ClaimOperations operations, TaskPool& pool);
+std::unique_ptr<grpc::Service> MakeDraServiceV1beta1(ClaimOperations operations, TaskPool& pool);
 
 }  // namespace ascend::kubeletplugin
 

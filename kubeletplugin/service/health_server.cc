@@ -9,14 +9,20 @@
 #include "absl/strings/str_cat.h"
 #include "base/core/mutex.h"
 #include "base/runtime/logging.h"
+#include "base/runtime/task_pool.h"
 #include "health_v1.grpc.pb.h"
 
 namespace ascend::kubeletplugin {
+namespace {
+
+constexpr size_t kMaxChecks = 4;  // at once
+
+}  // namespace
 
 class HealthServer::Impl final : public grpc::health::v1::Health::CallbackService {
  public:
-  Impl(std::function<absl::Status()> live, std::function<absl::Status()> ready, TaskPool& pool)
-      : live_(std::move(live)), ready_(std::move(ready)), pool_(pool) {}
+  Impl(std::function<absl::Status()> live, std::function<absl::Status()> ready)
+      : live_(std::move(live)), ready_(std::move(ready)) {}
 
   grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
                                   const grpc::health::v1::HealthCheckRequest* request,
@@ -76,7 +82,7 @@ class HealthServer::Impl final : public grpc::health::v1::Health::CallbackServic
 
   const std::function<absl::Status()> live_;
   const std::function<absl::Status()> ready_;
-  TaskPool& pool_;
+  TaskPool pool_{kMaxChecks};
   Mutex mutex_;
   std::map<std::string, std::string> last_ ABSL_GUARDED_BY(mutex_);
   int port_ = 0;
@@ -88,9 +94,8 @@ HealthServer::~HealthServer() { impl_->Stop(); }
 int HealthServer::port() const { return impl_->port(); }
 
 absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
-    int port, std::function<absl::Status()> live, std::function<absl::Status()> ready,
-    TaskPool& pool) {
-  auto impl = std::make_unique<Impl>(std::move(live), std::move(ready), pool);
+    int port, std::function<absl::Status()> live, std::function<absl::Status()> ready) {
+  auto impl = std::make_unique<Impl>(std::move(live), std::move(ready));
   if (absl::Status status = impl->Listen(port); !status.ok()) return status;
   return std::unique_ptr<HealthServer>(new HealthServer(std::move(impl)));
 }

@@ -9,18 +9,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/runtime/task_pool.h"
 
 namespace ascend::kubeletplugin {
 
 class HealthServer {
  public:
-  // "" and "liveness" answer `live`, "readiness" answers `ready`; both run on `pool` and say in the
-  // log why they are not OK. Port 0 takes any free one.
+  // "" and "liveness" answer `live`, "readiness" answers `ready`; why they are not OK is logged.
+  // Both may block a while: they run on threads of their own, so that claims which wait do not fail
+  // the probes. Port 0 takes any free one.
   static absl::StatusOr<std::unique_ptr<HealthServer>> Start(int port,
                                                              std::function<absl::Status()> live,
-                                                             std::function<absl::Status()> ready,
-                                                             TaskPool& pool);
+                                                             std::function<absl::Status()> ready);
   ~HealthServer();
   int port() const;
 

@@ -4,13 +4,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/core/file.h"
+#include "base/core/mutex.h"
 #include "base/core/status_macros.h"
+#include "base/runtime/clock.h"
 #include "dra_v1.grpc.pb.h"
 #include "pluginregistration_v1.grpc.pb.h"
 
@@ -55,7 +59,9 @@ absl::StatusOr<std::unique_ptr<PluginServer>> PluginServer::Start(
   builder.AddListeningPort(absl::StrCat("unix:", paths.registration_socket()),
                            grpc::InsecureServerCredentials(), &registration_bound);
   for (const auto& service : server->services_) builder.RegisterService(service.get());
-  const mode_t old_mask = ::umask(0177);
+  // The mask is the whole process's: one that would leave directories made meanwhile unusable
+  // (0177) is not an option.
+  const mode_t old_mask = ::umask(0077);
   server->server_ = builder.BuildAndStart();
   ::umask(old_mask);
   if (server->server_ == nullptr) {
@@ -64,24 +70,50 @@ absl::StatusOr<std::unique_ptr<PluginServer>> PluginServer::Start(
                      service_bound == 0 ? paths.service_socket() : paths.registration_socket(),
                      ": check that its directory is mounted and writable"));
   }
+  for (const std::string& socket : {paths.service_socket(), paths.registration_socket()}) {
+    if (::chmod(socket.c_str(), 0600) != 0) {
+      return ErrnoToStatus(errno, absl::StrCat("chmod ", socket));
+    }
+  }
   return server;
 }
 
 PluginServer::~PluginServer() { Stop(absl::ZeroDuration()); }
 
-void PluginServer::Stop(absl::Duration grace) {
+void PluginServer::Stop(absl::Duration grace, const std::function<void()>& hurry) {
   if (server_ == nullptr) return;
   ::unlink(paths_.registration_socket().c_str());
-  server_->Shutdown(After(grace));
+  Mutex mutex;
+  CondVar changed;
+  bool ended = false;
+  // After its deadline gRPC cancels the calls, but goes on waiting for their handlers.
+  std::thread stopper([&] {
+    server_->Shutdown(After(grace));
+    MutexLock lock(&mutex);
+    ended = true;
+    changed.SignalAll();
+  });
+  if (hurry) {
+    const absl::Duration deadline = Clock::Real().Monotonic() + grace;
+    MutexLock lock(&mutex);
+    while (!ended) {
+      const absl::Duration left = deadline - Clock::Real().Monotonic();
+      if (left <= absl::ZeroDuration()) break;
+      changed.WaitFor(&mutex, left);
+    }
+    if (!ended) hurry();
+  }
+  stopper.join();
   server_->Wait();
   server_.reset();
   ::unlink(paths_.service_socket().c_str());
 }
 
 absl::Status CheckSockets(const Paths& paths, absl::Duration timeout) {
+  const auto deadline = After(timeout);
   {
     grpc::ClientContext context;
-    context.set_deadline(After(timeout));
+    context.set_deadline(deadline);
     pluginregistration::PluginInfo info;
     const auto stub =
         pluginregistration::Registration::NewStub(ChannelTo(paths.registration_socket()));
@@ -89,7 +121,7 @@ absl::Status CheckSockets(const Paths& paths, absl::Duration timeout) {
         FromGrpc(stub->GetInfo(&context, {}, &info), paths.registration_socket()));
   }
   grpc::ClientContext context;
-  context.set_deadline(After(timeout));
+  context.set_deadline(deadline);
   k8s::io::kubelet::pkg::apis::dra::v1::NodePrepareResourcesResponse response;
   const auto stub =
       k8s::io::kubelet::pkg::apis::dra::v1::DRAPlugin::NewStub(ChannelTo(paths.service_socket()));

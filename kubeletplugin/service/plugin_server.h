@@ -2,6 +2,7 @@
 #ifndef ASCEND_DRA_KUBELETPLUGIN_SERVICE_PLUGIN_SERVER_H_
 #define ASCEND_DRA_KUBELETPLUGIN_SERVICE_PLUGIN_SERVER_H_
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -26,13 +27,14 @@ class PluginServer {
       const Paths& paths, std::vector<std::unique_ptr<grpc::Service>> services);
   ~PluginServer();
 
-  // Takes the registration back by removing its socket, lets running calls end for at most `grace`
-  // and removes the service socket. Slices and prepared claims stay.
-  void Stop(absl::Duration grace);
+  // Takes the registration back by removing its socket, waits for running calls and removes the
+  // service socket. Slices and prepared claims stay. Work that has begun is never abandoned, even
+  // if its client is gone: after `grace`, `hurry` is called to make it end.
+  void Stop(absl::Duration grace, const std::function<void()>& hurry = nullptr);
 
  private:
   PluginServer(const Paths& paths, std::vector<std::unique_ptr<grpc::Service>> services);
-  const Paths& paths_;
+  const Paths paths_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> server_;
 };

@@ -4,7 +4,9 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kubeletplugin/slices/limits.h"
@@ -49,21 +51,42 @@ kube::DeviceTaint Taint(const std::string& level) {
   return {.key = kUnhealthyTaint, .value = level, .effect = "NoSchedule", .time_added = ""};
 }
 
-struct Held {
-  const RecordedDevice* device;
-  bool exclusive;
-};
+// For a held device that the node does not offer (any more).
+std::string LevelOfWithdrawn(const RecordedDevice& device, const vnpu::Inventory* inventory,
+                             bool health_known) {
+  if (inventory == nullptr) return "unknown";
+  NpuDevice found;
+  for (const RecordedChip& recorded : device.chips) {
+    const auto chip =
+        std::find_if(inventory->chips.begin(), inventory->chips.end(),
+                     [&](const auto& c) { return c.physical_id == recorded.physical_id; });
+    if (chip == inventory->chips.end()) return "lost";
+    found.chips.push_back(*chip);
+  }
+  return TaintLevel(found, health_known).value_or("withdrawn");
+}
+
+// The API takes 253 characters.
+std::string SliceName(size_t index, absl::string_view driver, absl::string_view node_name) {
+  std::string name = absl::StrCat(absl::StrFormat("%05x", index), "-", driver, "-", node_name);
+  if (name.size() <= kMaxObjectName) return name;
+  // Nodes whose names differ only behind the cut must not share a slice.
+  const std::string hash = absl::StrFormat("%08x", Crc32c(name));
+  name.resize(kMaxObjectName - 1 - hash.size());
+  while (!absl::ascii_isalnum(name.back())) name.pop_back();
+  return absl::StrCat(name, "-", hash);
+}
 
 }  // namespace
 
 SlicePlan BuildSlices(const SliceInputs& inputs) {
-  std::map<std::string, Held> held;
+  // Admin access holds nothing: such a device may change and leave with its chip.
+  std::map<std::string, const RecordedDevice*> held;
   std::map<int, std::string> holder_of_chip;  // physical id -> name of the device that holds it
   for (const auto& record : inputs.records) {
     for (const RecordedDevice& device : record->devices) {
-      Held& entry = held.try_emplace(device.device, Held{&device, false}).first->second;
       if (device.admin_access) continue;
-      entry.exclusive = true;
+      held.try_emplace(device.device, &device);
       for (const RecordedChip& chip : device.chips) {
         holder_of_chip[chip.physical_id] = device.device;
       }
@@ -71,8 +94,16 @@ SlicePlan BuildSlices(const SliceInputs& inputs) {
   }
 
   SlicePlan plan;
-  std::map<std::vector<int>, kube::SliceDevice> devices;  // by physical ids: the order published
-  std::set<std::string> present;
+  // By physical ids, the order published; by name what has none in it.
+  std::map<std::pair<std::vector<int>, std::string>, kube::SliceDevice> devices;
+  const auto add = [&](const std::string& name, kube::SliceDevice device,
+                       const std::optional<std::string>& level) {
+    device.name = name;
+    device.taints.clear();
+    if (level) device.taints.push_back(Taint(*level));
+    devices[{PhysicalIdsOf(name), name}] = std::move(device);
+  };
+  std::set<std::string> offered;
   if (inputs.inventory != nullptr) {
     for (const NpuDevice& device : DevicesOf(*inputs.inventory, inputs.devices)) {
       // A chip that a claim holds under another device name (the multi-die policy was changed)
@@ -84,30 +115,23 @@ SlicePlan BuildSlices(const SliceInputs& inputs) {
           });
       if (held_otherwise) continue;
       const auto holder = held.find(device.name);
-      const bool is_held = holder != held.end();
-      kube::SliceDevice slice_device =
-          is_held ? holder->second.device->published : ToSliceDevice(device, *inputs.inventory);
-      slice_device.name = device.name;
-      slice_device.taints.clear();
-      if (const std::optional<std::string> level = TaintLevel(device, inputs.health_known)) {
-        if (!inputs.server_keeps_taints && !is_held) continue;
-        slice_device.taints.push_back(Taint(*level));
-      }
-      present.insert(device.name);
-      devices[PhysicalIdsOf(device.name)] = std::move(slice_device);
+      const std::optional<std::string> level = TaintLevel(device, inputs.health_known);
+      if (holder == held.end() && level && !inputs.server_keeps_taints) continue;
+      offered.insert(device.name);
+      add(device.name,
+          holder == held.end() ? ToSliceDevice(device, *inputs.inventory)
+                               : holder->second->published,
+          level);
     }
   }
-  for (const auto& [name, entry] : held) {
-    // Admin access alone holds nothing: such a device may leave with its chip.
-    if (present.count(name) != 0 || !entry.exclusive) continue;
-    kube::SliceDevice slice_device = entry.device->published;
-    slice_device.name = name;
-    slice_device.taints = {Taint(inputs.inventory == nullptr ? "unknown" : "lost")};
-    devices[PhysicalIdsOf(name)] = std::move(slice_device);
+  for (const auto& [name, device] : held) {
+    if (offered.count(name) != 0) continue;
+    add(name, device->published,
+        LevelOfWithdrawn(*device, inputs.inventory.get(), inputs.health_known));
   }
 
   std::vector<kube::SliceDevice> publishable;
-  for (auto& [ids, device] : devices) {
+  for (auto& [key, device] : devices) {
     if (absl::Status status = CheckDevice(device); !status.ok()) {
       plan.problems.push_back(std::string(status.message()));
       continue;
@@ -119,9 +143,7 @@ SlicePlan BuildSlices(const SliceInputs& inputs) {
       std::max<size_t>(1, (publishable.size() + kMaxDevicesPerSlice - 1) / kMaxDevicesPerSlice);
   for (size_t index = 0; index < count; ++index) {
     kube::ResourceSlice slice;
-    slice.name =
-        absl::StrCat(absl::StrFormat("%05x", index), "-", inputs.driver, "-", inputs.node_name)
-            .substr(0, 253);
+    slice.name = SliceName(index, inputs.driver, inputs.node_name);
     slice.owner_node.name = inputs.node_name;
     slice.owner_node.uid = inputs.node_uid;
     slice.driver = inputs.driver;

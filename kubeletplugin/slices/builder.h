@@ -14,8 +14,9 @@
 
 namespace ascend::kubeletplugin {
 
-// Key of the taint on devices; its value is the level: "lost", "absent", "unknown", "critical" or
-// "major".
+// Key of the taint on devices; its value is the level: "lost" (not in the inventory), "absent",
+// "critical", "major", "unknown", or "withdrawn": healthy, but only the claim that holds it may
+// keep it (the chip was excluded, or the multi-die policy changed).
 inline constexpr char kUnhealthyTaint[] = "npu.huawei.com/unhealthy";
 
 struct SliceInputs {

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/core/status_macros.h"
+#include "cdi/text.h"
 
 namespace ascend::kubeletplugin {
 namespace {
@@ -55,6 +58,19 @@ bool IsLabelKey(absl::string_view text) {
   if (slash == absl::string_view::npos) return !text.empty() && IsLabelValue(text);
   return IsDnsSubdomain(text.substr(0, slash), 253) && slash + 1 < text.size() &&
          IsLabelValue(text.substr(slash + 1));
+}
+
+// A number with an optional unit, the forms this driver has a use for: "20", "64Gi", "1.5k".
+bool IsQuantity(absl::string_view text) {
+  for (const absl::string_view unit :
+       {"Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "m", "k", "M", "G", "T", "P", "E"}) {
+    if (absl::ConsumeSuffix(&text, unit)) break;
+  }
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, '.');
+  return parts.size() <= 2 && std::all_of(parts.begin(), parts.end(), [](absl::string_view part) {
+           return !part.empty() && part.size() <= 18 &&
+                  std::all_of(part.begin(), part.end(), absl::ascii_isdigit);
+         });
 }
 
 absl::Status Invalid(const kube::SliceDevice& device, absl::string_view what) {
@@ -106,8 +122,12 @@ absl::Status CheckDevice(const kube::SliceDevice& device) {
     if (!IsQualifiedName(name)) {
       return Invalid(device, absl::StrCat("attribute name \"", name, "\" is not acceptable"));
     }
-    if (const auto* text = std::get_if<std::string>(&value);
-        text != nullptr && text->size() > kMaxAttributeString) {
+    const auto* text = std::get_if<std::string>(&value);
+    // Nothing else survives the way to the server and back.
+    if (text != nullptr && !cdi::IsValidUtf8(*text)) {
+      return Invalid(device, absl::StrCat("attribute ", name, " is not UTF-8"));
+    }
+    if (text != nullptr && text->size() > kMaxAttributeString) {
       return Invalid(device, absl::StrCat("attribute ", name, " is longer than ",
                                           kMaxAttributeString, " bytes"));
     }
@@ -123,7 +143,9 @@ absl::Status CheckDevice(const kube::SliceDevice& device) {
     if (!IsQualifiedName(name)) {
       return Invalid(device, absl::StrCat("capacity name \"", name, "\" is not acceptable"));
     }
-    if (quantity.empty()) return Invalid(device, absl::StrCat("capacity ", name, " is empty"));
+    if (!IsQuantity(quantity)) {
+      return Invalid(device, absl::StrCat("capacity ", name, " \"", quantity, "\" is no quantity"));
+    }
   }
   if (device.taints.size() > kMaxTaints) {
     return Invalid(device, absl::StrCat("more than ", kMaxTaints, " taints"));
@@ -146,10 +168,18 @@ absl::Status CheckSlice(const kube::ResourceSlice& slice) {
                                                    "\" is no DNS subdomain of at most ",
                                                    kMaxDriverName, " characters"));
   }
+  for (const auto& [what, name] :
+       {std::pair<absl::string_view, const std::string&>("slice name", slice.name),
+        {"node name", slice.node_name}}) {
+    if (!IsDnsSubdomain(name, kMaxObjectName)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          what, " \"", name, "\" is no DNS subdomain of at most ", kMaxObjectName, " characters"));
+    }
+  }
   const std::vector<absl::string_view> pool_parts = absl::StrSplit(slice.pool_name, '/');
-  if (slice.pool_name.size() > 253 ||
+  if (slice.pool_name.size() > kMaxObjectName ||
       !std::all_of(pool_parts.begin(), pool_parts.end(),
-                   [](absl::string_view part) { return IsDnsSubdomain(part, 253); })) {
+                   [](absl::string_view part) { return IsDnsSubdomain(part, kMaxObjectName); })) {
     return absl::InvalidArgumentError(
         absl::StrCat("pool name \"", slice.pool_name, "\" is not acceptable"));
   }

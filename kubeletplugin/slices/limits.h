@@ -20,6 +20,7 @@ inline constexpr size_t kMaxIdentifier = 32;
 inline constexpr size_t kMaxDomain = 63;
 inline constexpr size_t kMaxAttributeString = 64;
 inline constexpr size_t kMaxDriverName = 63;
+inline constexpr size_t kMaxObjectName = 253;  // also of nodes and pools
 
 // kInvalidArgument naming the device and the field, or OK.
 absl::Status CheckDevice(const kube::SliceDevice& device);

@@ -1,6 +1,8 @@
 #include "kubeletplugin/slices/publisher.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -16,9 +18,11 @@ namespace {
 
 // An idle publisher sleeps until it is woken.
 constexpr absl::Duration kForever = absl::Hours(24);
-// While a role is neither held nor free nobody tells when its holder ends.
+// Nobody tells when a newer instance ends, or when an older one has let go.
 constexpr absl::Duration kRolePoll = absl::Milliseconds(250);
 constexpr absl::Duration kRoleHandOver = absl::Milliseconds(10);
+// A watch that lived so long was a good one; slices deleted after so long are a new story.
+constexpr absl::Duration kCalm = absl::Seconds(10);
 
 absl::Duration Monotonic() { return Clock::Real().Monotonic(); }
 
@@ -32,18 +36,24 @@ bool SameTaints(const std::vector<kube::DeviceTaint>& wanted,
                     });
 }
 
-bool SameDevice(const kube::SliceDevice& wanted, const kube::SliceDevice& stored) {
+bool SameButTaints(const kube::SliceDevice& wanted, const kube::SliceDevice& stored) {
   return wanted.name == stored.name && wanted.attributes == stored.attributes &&
-         wanted.capacity == stored.capacity && SameTaints(wanted.taints, stored.taints);
+         wanted.capacity == stored.capacity;
+}
+
+bool SameDevice(const kube::SliceDevice& wanted, const kube::SliceDevice& stored) {
+  return SameButTaints(wanted, stored) && SameTaints(wanted.taints, stored.taints);
 }
 
 // Apart from the pool's generation.
-bool SameContent(const kube::ResourceSlice& wanted, const kube::ResourceSlice& stored) {
+bool SameContent(const kube::ResourceSlice& wanted, const kube::ResourceSlice& stored,
+                 bool (*same_device)(const kube::SliceDevice&,
+                                     const kube::SliceDevice&) = SameDevice) {
   return wanted.driver == stored.driver && wanted.node_name == stored.node_name &&
          wanted.pool_name == stored.pool_name &&
          wanted.pool_slice_count == stored.pool_slice_count &&
          std::equal(wanted.devices.begin(), wanted.devices.end(), stored.devices.begin(),
-                    stored.devices.end(), SameDevice);
+                    stored.devices.end(), same_device);
 }
 
 // Resource versions of one kind grow; what is no number is taken as newer.
@@ -124,7 +134,7 @@ void SlicePublisher::Run() {
 void SlicePublisher::Forget() {
   watch_.reset();
   on_server_.clear();
-  edited_since_.clear();
+  deleted_uids_.clear();
   resource_version_.clear();
   MutexLock lock(&mutex_);
   events_.clear();
@@ -132,9 +142,22 @@ void SlicePublisher::Forget() {
 }
 
 absl::Duration SlicePublisher::Step() {
+  const Wanted wanted = wanted_();
+  absl::Duration wait = wanted.ask_again_after.value_or(kForever);
+  if (!wanted.known) {
+    SetReady(absl::UnavailableError(wanted.unknown_because));
+    if (!had_role_) return wait;
+  }
+
   const absl::StatusOr<bool> role = role_.Update();
+  if (std::string error(role.status().message()); error != role_error_) {
+    role_error_ = std::move(error);
+    if (!role.ok()) {
+      LogError("cannot tell which instance publishes ResourceSlices", {{"error", role.status()}});
+    }
+  }
   if (!role.ok()) {
-    LogError("cannot tell which instance publishes ResourceSlices", {{"error", role.status()}});
+    SetReady(Annotate(role.status(), "cannot tell which instance publishes ResourceSlices"));
     return options_.max_backoff;
   }
   if (!*role) {
@@ -142,38 +165,22 @@ absl::Duration SlicePublisher::Step() {
       LogInfo("a newer instance of the driver publishes the ResourceSlices from now on");
       had_role_ = false;
       Forget();
-      SetReady(absl::OkStatus());
-      return kRolePoll;
+      // What it writes is no edit of ours.
+      written_.clear();
+      edited_since_.clear();
     }
-    return written_.empty() ? kRoleHandOver : kRolePoll;
+    if (role_.newest()) return kRoleHandOver;
+    SetReady(absl::OkStatus());
+    return kRolePoll;
   }
   had_role_ = true;
+  if (!wanted.known) return wait;
 
-  const Wanted wanted = wanted_();
-  absl::Duration wait = wanted.ask_again_after.value_or(kForever);
-  absl::Status status = EnsureConnected();
-  if (status.ok()) {
-    ApplyEvents();
-    if (watch_ == nullptr) return absl::ZeroDuration();  // the watch ended: list or continue it
-    if (!wanted.known) {
-      SetReady(absl::UnavailableError(
-          "the chips of this node are not known yet: waiting for ascend-npu-agent"));
-      return wait;
-    }
-    SliceInputs inputs = wanted.inputs;
-    inputs.driver = options_.driver;
-    inputs.node_name = options_.node_name;
-    inputs.node_uid = node_uid_;
-    inputs.server_keeps_taints = server_keeps_taints_;
-    SlicePlan plan = BuildSlices(inputs);
-    if (plan.problems != last_problems_) {
-      last_problems_ = plan.problems;
-      for (const std::string& problem : plan.problems) {
-        LogError("a device cannot be published", {{"error", problem}});
-      }
-    }
-    status = Reconcile(std::move(plan), &wait);
+  // Whatever woke us: a server in trouble is left alone for a while.
+  if (const absl::Duration left = not_before_ - Monotonic(); left > absl::ZeroDuration()) {
+    return left;
   }
+  const absl::Status status = Publish(wanted, &wait);
   if (status.ok()) {
     if (!last_error_.empty()) LogInfo("publishing ResourceSlices works again");
     last_error_.clear();
@@ -190,16 +197,48 @@ absl::Duration SlicePublisher::Step() {
   }
   SetReady(Annotate(status, "ResourceSlices are not published"));
   backoff_ = std::clamp(backoff_ * 2, options_.min_backoff, options_.max_backoff);
-  return std::max(backoff_, kube::RetryAfter(status).value_or(absl::ZeroDuration()));
+  wait = std::max(backoff_, kube::RetryAfter(status).value_or(absl::ZeroDuration()));
+  not_before_ = Monotonic() + wait;
+  return wait;
 }
 
-absl::Status SlicePublisher::EnsureConnected() {
+absl::Status SlicePublisher::Publish(const Wanted& wanted, absl::Duration* wait) {
   if (node_uid_.empty()) {
-    ASCEND_ASSIGN_OR_RETURN(const kube::Node node,
-                            client_.GetNode(options_.node_name, options_.request_timeout));
-    node_uid_ = node.uid;
+    ASCEND_RETURN_IF_ERROR(RefreshNodeUid());
   }
-  if (watch_ != nullptr) return absl::OkStatus();
+  ApplyEvents();
+  ASCEND_ASSIGN_OR_RETURN(const bool view_known, EnsureView(wait));
+  if (!view_known) return absl::OkStatus();
+
+  SliceInputs inputs = wanted.inputs;
+  inputs.driver = options_.driver;
+  inputs.node_name = options_.node_name;
+  inputs.node_uid = node_uid_;
+  inputs.server_keeps_taints = server_keeps_taints_;
+  SlicePlan plan = BuildSlices(inputs);
+  if (plan.problems != last_problems_) {
+    last_problems_ = plan.problems;
+    for (const std::string& problem : plan.problems) {
+      LogError("a device cannot be published", {{"error", problem}});
+    }
+  }
+  return Reconcile(std::move(plan), wait);
+}
+
+absl::Status SlicePublisher::RefreshNodeUid() {
+  ASCEND_ASSIGN_OR_RETURN(const kube::Node node,
+                          client_.GetNode(options_.node_name, options_.request_timeout));
+  node_uid_ = node.uid;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> SlicePublisher::EnsureView(absl::Duration* wait) {
+  if (watch_ != nullptr) return true;
+  const absl::Duration now = Monotonic();
+  if (now < watch_not_before_) {
+    *wait = std::min(*wait, watch_not_before_ - now);
+    return !resource_version_.empty();
+  }
   if (resource_version_.empty()) {
     ASCEND_ASSIGN_OR_RETURN(
         kube::SliceList list,
@@ -211,6 +250,7 @@ absl::Status SlicePublisher::EnsureConnected() {
     }
     resource_version_ = list.resource_version;
   }
+  watch_started_ = now;
   watch_ = client_.WatchResourceSlices(
       options_.driver, options_.node_name, resource_version_,
       [this](kube::SliceEvent event) {
@@ -225,7 +265,7 @@ absl::Status SlicePublisher::EnsureConnected() {
         wake_ = true;
         changed_.SignalAll();
       });
-  return absl::OkStatus();
+  return true;
 }
 
 void SlicePublisher::ApplyEvents() {
@@ -239,23 +279,44 @@ void SlicePublisher::ApplyEvents() {
   for (kube::SliceEvent& event : events) {
     if (!event.slice.resource_version.empty()) resource_version_ = event.slice.resource_version;
     if (event.type == kube::SliceEvent::Type::kBookmark) continue;
+    const bool deleted = event.type == kube::SliceEvent::Type::kDeleted;
+    // Events from before our own last write tell nothing new.
+    if (deleted_uids_.count(event.slice.uid) != 0) {
+      if (deleted) deleted_uids_.erase(event.slice.uid);
+      continue;
+    }
     const auto known = on_server_.find(event.slice.name);
-    // An event from before our own last write tells nothing new.
     if (known != on_server_.end() &&
         IsOlder(event.slice.resource_version, known->second.resource_version)) {
       continue;
     }
-    if (event.type == kube::SliceEvent::Type::kDeleted) {
+    if (deleted) {
       on_server_.erase(event.slice.name);
     } else {
       on_server_[event.slice.name] = std::move(event.slice);
     }
   }
-  if (!ended) return;
+  if (ended) WatchEnded(*ended);
+}
+
+void SlicePublisher::WatchEnded(const absl::Status& status) {
   watch_.reset();
-  // Without an error the server's time-out ended it, and the last version seen is good. All else:
-  // events may be missing, list again.
-  if (!ended->ok()) Forget();
+  const absl::Duration now = Monotonic();
+  if (now - watch_started_ >= kCalm) {
+    watch_backoff_ = absl::ZeroDuration();
+    watch_error_.clear();
+  } else {
+    watch_backoff_ = std::clamp(watch_backoff_ * 2, options_.min_backoff, options_.max_backoff);
+  }
+  watch_not_before_ =
+      now + std::max(watch_backoff_, kube::RetryAfter(status).value_or(absl::ZeroDuration()));
+  if (status.ok()) return;  // the server's time-out
+  if (std::string error(status.message()); error != watch_error_) {
+    LogWarning("the watch of ResourceSlices ended, beginning another", {{"error", error}});
+    watch_error_ = std::move(error);
+  }
+  // The last version seen is good after a broken connection too: what came later is sent again.
+  if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) Forget();
 }
 
 void SlicePublisher::NoticeDroppedFields(const kube::ResourceSlice& sent,
@@ -276,14 +337,13 @@ void SlicePublisher::NoticeDroppedFields(const kube::ResourceSlice& sent,
     }
   }
   if (taints) fields.push_back("taints (feature gate DRADeviceTaints)");
-  if (!dropped_fields_named_ && !fields.empty()) {
-    std::sort(fields.begin(), fields.end());
-    fields.erase(std::unique(fields.begin(), fields.end()), fields.end());
+  // Each is named once.
+  std::erase_if(fields, [this](const std::string& f) { return !dropped_fields_.insert(f).second; });
+  if (!fields.empty()) {
     LogWarning("the API server does not store all fields of our ResourceSlices",
                {{"dropped", absl::StrJoin(fields, ", ")},
-                {"effect", taints ? "unhealthy chips are withheld instead of tainted"
+                {"effect", taints ? "unhealthy chips that no claim holds are withheld"
                                   : "selectors on them do not match"}});
-    dropped_fields_named_ = true;
   }
   if (taints) server_keeps_taints_ = false;
 }
@@ -310,48 +370,71 @@ absl::Status SlicePublisher::Store(kube::ResourceSlice slice, const kube::Resour
   return absl::OkStatus();
 }
 
+absl::Status SlicePublisher::DeleteObsolete(
+    const std::map<std::string, kube::ResourceSlice>& obsolete) {
+  for (const auto& [name, slice] : obsolete) {
+    const absl::Status deleted =
+        client_.DeleteResourceSlice(name, slice.uid, options_.request_timeout);
+    if (!deleted.ok() && !absl::IsNotFound(deleted)) return deleted;
+    LogInfo("deleted obsolete ResourceSlice", {{"slice", name}});
+    if (deleted.ok()) deleted_uids_.insert(slice.uid);
+    on_server_.erase(name);
+    written_.erase(name);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SlicePublisher::Reconcile(SlicePlan plan, absl::Duration* wait) {
-  int64_t newest = generation_;
+  int64_t newest = std::max<int64_t>(generation_, 1);
   for (const auto& [name, slice] : on_server_) newest = std::max(newest, slice.pool_generation);
-  newest = std::max<int64_t>(newest, 1);
 
   std::map<std::string, kube::ResourceSlice> obsolete = on_server_;
-  size_t changes = 0;
-  bool waits_for_edit = false;
-  bool ours_changed = false;  // because of us, not because somebody touched the server's copy
+  std::set<std::string> to_write;
+  std::vector<std::string> edited;  // by somebody else
+  size_t new_contents = 0;          // of to_write, those that differ in more than taints
+  bool at_once = false;             // there is more to do than to undo edits
+  bool lost = false;                // somebody deleted what we had written
   for (const kube::ResourceSlice& slice : plan.slices) {
-    obsolete.erase(slice.name);
     const auto stored = on_server_.find(slice.name);
     const auto last = written_.find(slice.name);
     const bool wrote_the_same = last != written_.end() && SameContent(slice, last->second.sent);
-    if (!wrote_the_same) ours_changed = true;
-    if (stored == on_server_.end()) {
-      ++changes;
-      ours_changed = true;  // deleted, or never there: at once
+    // The pool of a slice cannot be changed: one of another pool has to go first.
+    if (stored == on_server_.end() || stored->second.pool_name != slice.pool_name) {
+      at_once = true;
+      lost = lost || last != written_.end();
+      to_write.insert(slice.name);
+      ++new_contents;
       continue;
     }
-    const bool as_wanted = stored->second.pool_generation == newest &&
-                           (SameContent(slice, stored->second) ||
-                            // What a server without some fields made of exactly this slice.
-                            (wrote_the_same && SameContent(last->second.stored, stored->second)));
-    if (as_wanted) {
+    obsolete.erase(slice.name);
+    const bool newest_generation = stored->second.pool_generation == newest;
+    if (newest_generation &&
+        (SameContent(slice, stored->second) ||
+         // What a server without some fields made of exactly this slice.
+         (wrote_the_same && SameContent(last->second.stored, stored->second)))) {
       edited_since_.erase(slice.name);
+      if (!wrote_the_same) written_[slice.name] = {slice, stored->second};  // an earlier run did
       continue;
     }
-    ++changes;
-    if (wrote_the_same) waits_for_edit = true;
+    to_write.insert(slice.name);
+    if (!newest_generation || !SameContent(slice, stored->second, SameButTaints)) ++new_contents;
+    if (wrote_the_same) {
+      edited.push_back(slice.name);
+    } else {
+      at_once = true;
+    }
   }
-  changes += obsolete.size();
-  if (changes == 0) {
+  if (to_write.empty() && obsolete.empty()) {
     SetReady(absl::OkStatus());
     return absl::OkStatus();
   }
-  if (waits_for_edit && !ours_changed) {
-    const absl::Duration now = Monotonic();
-    absl::Duration left = absl::ZeroDuration();
-    for (const kube::ResourceSlice& slice : plan.slices) {
-      const absl::Duration since = edited_since_.try_emplace(slice.name, now).first->second;
-      left = std::max(left, since + options_.restore_edits_after - now);
+
+  const absl::Duration now = Monotonic();
+  if (!edited.empty() && !at_once) {
+    absl::Duration left = absl::InfiniteDuration();
+    for (const std::string& name : edited) {
+      const absl::Duration since = edited_since_.try_emplace(name, now).first->second;
+      left = std::min(left, since + options_.restore_edits_after - now);
     }
     if (left > absl::ZeroDuration()) {
       LogVerbose(2, "somebody edited our ResourceSlices, they will be restored",
@@ -360,27 +443,37 @@ absl::Status SlicePublisher::Reconcile(SlicePlan plan, absl::Duration* wait) {
       return absl::OkStatus();
     }
   }
-
-  // One changed slice is replaced atomically. Several would be seen half changed, unless a new
-  // generation makes consumers wait for all of them.
-  generation_ = changes > 1 && !on_server_.empty() ? newest + 1 : newest;
-  for (const auto& [name, slice] : obsolete) {
-    const absl::Status deleted =
-        client_.DeleteResourceSlice(name, slice.uid, options_.request_timeout);
-    if (!deleted.ok() && !absl::IsNotFound(deleted)) return deleted;
-    LogInfo("deleted obsolete ResourceSlice", {{"slice", name}});
-    on_server_.erase(name);
-    written_.erase(name);
+  if (lost) {
+    if (now - last_restore_ >= kCalm) restore_backoff_ = absl::ZeroDuration();
+    if (const absl::Duration left = last_restore_ + restore_backoff_ - now;
+        left > absl::ZeroDuration()) {
+      *wait = std::min(*wait, left);
+      return absl::OkStatus();
+    }
+    last_restore_ = now;
+    restore_backoff_ = std::clamp(restore_backoff_ * 2, options_.min_backoff, options_.max_backoff);
+    // They may have gone with their owner: a slice of a Node that is not there any more, or not the
+    // same, would be collected again at once.
+    ASCEND_RETURN_IF_ERROR(RefreshNodeUid());
+    for (kube::ResourceSlice& slice : plan.slices) slice.owner_node.uid = node_uid_;
   }
+
+  // One changed slice is replaced atomically, and taints count for each slice alone. Several
+  // contents would be seen half changed, unless a new generation makes consumers wait for all of
+  // them; but what is new altogether is incomplete anyway until the last slice is there.
+  const bool bump = new_contents + obsolete.size() > 1 && !on_server_.empty() &&
+                    newest < std::numeric_limits<int64_t>::max();
+  generation_ = bump ? newest + 1 : newest;
+  ASCEND_RETURN_IF_ERROR(DeleteObsolete(obsolete));
   for (kube::ResourceSlice& slice : plan.slices) {
+    if (!bump && to_write.count(slice.name) == 0) continue;
     slice.pool_generation = generation_;
     const auto stored = on_server_.find(slice.name);
     if (stored == on_server_.end()) {
-      ASCEND_RETURN_IF_ERROR(Store(slice, nullptr));
-    } else if (stored->second.pool_generation != generation_ ||
-               !SameContent(slice, stored->second)) {
+      ASCEND_RETURN_IF_ERROR(Store(std::move(slice), nullptr));
+    } else {
       const kube::ResourceSlice existing = stored->second;
-      ASCEND_RETURN_IF_ERROR(Store(slice, &existing));
+      ASCEND_RETURN_IF_ERROR(Store(std::move(slice), &existing));
     }
   }
   // A server that dropped fields may need another plan at once; else this finds nothing to do.

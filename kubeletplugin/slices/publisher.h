@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,16 +35,22 @@ class SlicePublisher {
   };
   struct Wanted {
     SliceInputs inputs;  // driver, node name and UID, server_keeps_taints are filled in here
-    // False until the node's devices are known at all: nothing is published before.
+    // False while it is not known what to publish: the server's slices stay as they are.
     bool known = false;
+    // Then why, for people.
+    std::string unknown_because =
+        "the chips of this node are not known yet: waiting for ascend-npu-agent";
     // When `inputs` has to be asked for again although nobody calls Wake().
     std::optional<absl::Duration> ask_again_after;
   };
 
-  // `wanted` is asked on the publisher's thread. `role` decides whether this instance writes.
+  // `wanted` is asked on the publisher's thread. `role` decides whether this instance writes; it is
+  // not competed for before `wanted` is known, so that an older instance goes on until then.
   SlicePublisher(Options options, kube::Client& client, PublisherRole role,
                  std::function<Wanted()> wanted);
-  ~SlicePublisher();  // stops; slices stay on the server
+  // Stops; slices stay on the server. Waits for a running call of the client: shut the client down
+  // before, where that must not take until its time-out.
+  ~SlicePublisher();
   SlicePublisher(const SlicePublisher&) = delete;
   SlicePublisher& operator=(const SlicePublisher&) = delete;
 
@@ -51,17 +58,22 @@ class SlicePublisher {
   // Something that `wanted` depends on changed, or the publisher directory did.
   void Wake();
 
-  // OK when the server holds what this instance wants published, or when a newer instance has
-  // taken over; else what is missing, for people.
+  // OK when the server holds what this instance wants published, or when that is a newer
+  // instance's business; else what is missing, for people.
   absl::Status ready() const;
 
  private:
   void Run();
   // One round. Returns how long to wait for a Wake() before the next one.
   absl::Duration Step();
-  absl::Status EnsureConnected();
+  absl::Status Publish(const Wanted& wanted, absl::Duration* wait);
+  absl::Status RefreshNodeUid();
+  // False if what the server has is not known for now.
+  absl::StatusOr<bool> EnsureView(absl::Duration* wait);
   void ApplyEvents();
+  void WatchEnded(const absl::Status& status);
   absl::Status Reconcile(SlicePlan plan, absl::Duration* wait);
+  absl::Status DeleteObsolete(const std::map<std::string, kube::ResourceSlice>& obsolete);
   absl::Status Store(kube::ResourceSlice slice, const kube::ResourceSlice* existing);
   void NoticeDroppedFields(const kube::ResourceSlice& sent, const kube::ResourceSlice& stored);
   void SetReady(absl::Status status);
@@ -88,18 +100,32 @@ class SlicePublisher {
   };
   PublisherRole role_;
   bool had_role_ = false;
+  std::string role_error_;
   std::string node_uid_;
+
   std::map<std::string, kube::ResourceSlice> on_server_;
-  std::map<std::string, Written> written_;
-  std::map<std::string, absl::Duration> edited_since_;  // name -> monotonic time
-  std::string resource_version_;
+  std::set<std::string> deleted_uids_;  // by us, their last event has not come yet
+  std::string resource_version_;        // of on_server_; empty = list
   std::unique_ptr<kube::Watch> watch_;
+  absl::Duration watch_started_;  // this and all points in time below are monotonic
+  absl::Duration watch_not_before_;
+  absl::Duration watch_backoff_;
+  std::string watch_error_;
+
+  std::map<std::string, Written> written_;
+  std::map<std::string, absl::Duration> edited_since_;  // by name
   int64_t generation_ = 0;
   bool server_keeps_taints_ = true;
-  bool dropped_fields_named_ = false;
-  absl::Duration backoff_ = absl::ZeroDuration();
-  std::string last_error_;
+  std::set<std::string> dropped_fields_;  // named in the log already
   std::vector<std::string> last_problems_;
+
+  // Against somebody who deletes our slices again and again.
+  absl::Duration last_restore_ = -absl::InfiniteDuration();
+  absl::Duration restore_backoff_;
+
+  absl::Duration not_before_ = -absl::InfiniteDuration();  // after an error
+  absl::Duration backoff_;
+  std::string last_error_;
 
   std::thread thread_;
 };
