@@ -67,17 +67,13 @@ class Plugin::Impl {
         registration_([] {}) {}
 
   ~Impl() {
-    // Whoever calls in goes first.
+    // Whoever calls in goes first; calls of the kubelet may still need the API server.
     health_server_.reset();
-    if (server_ != nullptr) server_->Stop(kStopGrace, [this] { client_->Shutdown(); });
-    server_.reset();
-    client_->Shutdown();  // nobody below waits for the API server any more
-    pool_.reset();
-    publisher_watch_.reset();
-    records_watch_.reset();
-    agent_.reset();
-    shared_use_.reset();
-    publisher_.reset();
+    if (server_ != nullptr) server_->Stop(kStopGrace);
+    client_->Shutdown();  // what is still under way must not hold up the end
+    // Publisher and agent client ask each other. Both are idle before either goes; the members'
+    // order does the rest (no reset() here: their threads still look at these pointers).
+    if (publisher_ != nullptr) publisher_->Stop();
   }
 
   absl::Status Start(const PluginOptions& options) {

@@ -86,7 +86,9 @@ SlicePublisher::SlicePublisher(Options options, kube::Client& client, PublisherR
       wanted_(std::move(wanted)),
       role_(std::move(role)) {}
 
-SlicePublisher::~SlicePublisher() {
+SlicePublisher::~SlicePublisher() { Stop(); }
+
+void SlicePublisher::Stop() {
   {
     MutexLock lock(&mutex_);
     stop_ = true;

@@ -48,13 +48,15 @@ class SlicePublisher {
   // not competed for before `wanted` is known, so that an older instance goes on until then.
   SlicePublisher(Options options, kube::Client& client, PublisherRole role,
                  std::function<Wanted()> wanted);
-  // Stops; slices stay on the server. Waits for a running call of the client: shut the client down
-  // before, where that must not take until its time-out.
-  ~SlicePublisher();
+  ~SlicePublisher();  // Stop()
   SlicePublisher(const SlicePublisher&) = delete;
   SlicePublisher& operator=(const SlicePublisher&) = delete;
 
   void Start();
+  // Ends the thread: `wanted` is not asked any more, Wake() does nothing. Slices stay on the server.
+  // Waits for a running call of the client: shut the client down before, where that must not take
+  // until its time-out.
+  void Stop();
   // Something that `wanted` depends on changed, or the publisher directory did.
   void Wake();
 

@@ -1,0 +1,309 @@
+// What must survive: crashes, restarts, upgrades, wiped directories, chips that come and go.
+#include <signal.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/core/file.h"
+#include "base/core/status_matchers.h"
+#include "gmock/gmock.h"
+#include "nlohmann/json.hpp"
+#include "test/integration/driver_fixture.h"
+
+namespace ascend::integration {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+const std::vector<std::string> kEight = {"npu-0", "npu-1", "npu-2", "npu-3",
+                                         "npu-4", "npu-5", "npu-6", "npu-7"};
+
+std::vector<std::string> Replace(std::vector<std::string> names, const std::string& from,
+                                 const std::string& to) {
+  for (std::string& name : names) {
+    if (name == from) name = to;
+  }
+  return names;
+}
+
+std::vector<std::string> Without(std::vector<std::string> names, const std::string& name) {
+  std::erase(names, name);
+  return names;
+}
+
+class RecoveryTest : public DriverTest {
+ protected:
+  std::vector<std::string> CdiIds(const sim::Answers& answers, const sim::ClaimRef& claim) {
+    std::vector<std::string> ids;
+    for (const auto& device : answers.at(claim.uid).devices) {
+      ids.insert(ids.end(), device.cdi_device_ids.begin(), device.cdi_device_ids.end());
+    }
+    return ids;
+  }
+};
+
+TEST_F(RecoveryTest, PluginKilledWhileClaimsArePrepared) {
+  StartNode();
+  if (IsSkipped()) return;
+  const sim::ClaimRef claim = Allocate("held", {{.count = 2}});
+  const auto before = kubelet().CallPrepare({claim});
+  ASSERT_THAT(before, IsOk());
+  api().ClearRequests();
+
+  stack_->plugin().Kill(SIGKILL);
+  ASSERT_TRUE(stack_->plugin().WaitForEnd(absl::Seconds(10)).has_value());
+  EXPECT_THAT(Published(), kEight);  // slices outlive the process
+  // The container is restarted: same pod, same sockets.
+  ASSERT_THAT(stack_->StartPlugin("pod-1"), IsOk());
+  ASSERT_THAT(kubelet().WaitForRegistrations(2), IsOk());
+
+  const auto after = kubelet().CallPrepare({claim});
+  ASSERT_THAT(after, IsOk());
+  EXPECT_EQ(CdiIds(*before, claim), CdiIds(*after, claim));
+  EXPECT_THAT(kubelet().Unprepare({claim}), IsOk());
+  EXPECT_FALSE(HasCdiFile(claim));
+  EXPECT_THAT(Published(), kEight);
+  EXPECT_EQ(api().slice_writes(), 1);  // the very first one
+}
+
+// SLC-10: a stop and a start write nothing.
+TEST_F(RecoveryTest, OrderlyRestartIsInvisible) {
+  StartNode();
+  if (IsSkipped()) return;
+  const int writes = api().slice_writes();
+  EXPECT_EQ(stack_->plugin().Terminate(), 0);
+  EXPECT_THAT(kubelet().WaitForDeregistration(), IsOk());
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(stack_->root() + "/kubelet")) {
+    EXPECT_FALSE(entry.is_socket()) << entry.path();
+  }
+  EXPECT_THAT(Published(), kEight);
+  ASSERT_THAT(stack_->StartPlugin("pod-2"), IsOk());
+  ASSERT_THAT(kubelet().WaitForRegistrations(2), IsOk());
+  const sim::ClaimRef claim = Allocate("after");
+  EXPECT_THAT(kubelet().Prepare({claim}), IsOk());
+  EXPECT_EQ(api().slice_writes(), writes);
+}
+
+TEST_F(RecoveryTest, KubeletRestartBringsTheSlicesBackAtOnce) {
+  StartNode();
+  if (IsSkipped()) return;
+  const sim::ClaimRef claim = Allocate("held");
+  ASSERT_THAT(kubelet().Prepare({claim}), IsOk());
+  kubelet().Restart();  // wipes all slices of the node
+  EXPECT_LT(WaitForPublished(kEight), absl::Seconds(2));
+  ASSERT_THAT(kubelet().WaitForRegistrations(2), IsOk());
+  EXPECT_THAT(kubelet().Prepare({claim}), IsOk());  // the flag was lost: asked again
+  EXPECT_THAT(kubelet().Unprepare({claim}), IsOk());
+}
+
+TEST_F(RecoveryTest, DeletedSlicesComeBackAndNothingElseIsWritten) {
+  StartNode();
+  if (IsSkipped()) return;
+  const int before = api().slice_writes();
+  ASSERT_EQ(api().DeleteSlices("mock-node"), 1);
+  EXPECT_LT(WaitForPublished(kEight), absl::Seconds(2));
+  EXPECT_EQ(api().slice_writes(), before + 2);  // the deletion and the creation
+}
+
+TEST_F(RecoveryTest, EmptiedCdiDirectoryIsFilledAgainWithoutBeingAsked) {
+  StartNode();
+  if (IsSkipped()) return;
+  const sim::ClaimRef one = Allocate("one"), two = Allocate("two");
+  ASSERT_THAT(kubelet().Prepare({one, two}), IsOk());
+  const auto bytes = ReadFile(CdiFile(one));
+  std::filesystem::remove(CdiFile(one));
+  std::filesystem::remove(CdiFile(two));
+  EXPECT_TRUE(WaitFor([&] { return HasCdiFile(one) && HasCdiFile(two); }));
+  EXPECT_EQ(*ReadFile(CdiFile(one)), *bytes);
+  // Also when the directory itself went.
+  std::filesystem::remove_all(stack_->cdi_root());
+  EXPECT_TRUE(WaitFor([&] { return HasCdiFile(one) && HasCdiFile(two); }));
+  // And one that vanished while the plugin was away.
+  stack_->plugin().Kill(SIGKILL);
+  ASSERT_TRUE(stack_->plugin().WaitForEnd(absl::Seconds(10)).has_value());
+  std::filesystem::remove(CdiFile(one));
+  ASSERT_THAT(stack_->StartPlugin("pod-1"), IsOk());
+  EXPECT_TRUE(WaitFor([&] { return HasCdiFile(one); }));
+}
+
+TEST_F(RecoveryTest, ChipPulledOutAndPutBack) {
+  StartNode();
+  if (IsSkipped()) return;
+  const sim::ClaimRef claim = Allocate("held", {{.devices = {"npu-5"}}});
+  ASSERT_THAT(kubelet().Prepare({claim}), IsOk());
+  const nlohmann::json before = api().Slices()[0];
+
+  Mock({"chip", "--physical-id", "2", "--set", "present=false"});
+  EXPECT_LT(WaitForPublished(Without(kEight, "npu-2")), absl::Seconds(4));
+  // The others' entries are untouched, although all logic ids behind it have shifted.
+  nlohmann::json expected = before["spec"]["devices"];
+  expected.erase(2);
+  EXPECT_EQ(api().Slices()[0]["spec"]["devices"], expected);
+  EXPECT_EQ(api().Slices()[0]["spec"]["pool"]["generation"], before["spec"]["pool"]["generation"]);
+
+  // A held chip stays published, tainted.
+  Mock({"chip", "--physical-id", "5", "--set", "present=false"});
+  WaitForPublished(Replace(Without(kEight, "npu-2"), "npu-5", "npu-5!lost"));
+
+  Mock({"chip", "--physical-id", "2", "--set", "present=true"});
+  Mock({"chip", "--physical-id", "5", "--set", "present=true"});
+  WaitForPublished(kEight);
+  EXPECT_EQ(api().Slices()[0]["spec"]["devices"], before["spec"]["devices"]);
+
+  // Lost, then released: now it may go.
+  Mock({"chip", "--physical-id", "5", "--set", "present=false"});
+  WaitForPublished(Replace(kEight, "npu-5", "npu-5!lost"));
+  ASSERT_THAT(kubelet().Unprepare({claim}), IsOk());
+  WaitForPublished(Without(kEight, "npu-5"));
+}
+
+// IDN-07: logic numbers re-pack when a chip drops; every call starts from the stable one.
+TEST_F(RecoveryTest, ChipsBehindALostOneKeepTheirNodes) {
+  StartNode();
+  if (IsSkipped()) return;
+  Mock({"chip", "--physical-id", "2", "--set", "present=false"});
+  WaitForPublished(Without(kEight, "npu-2"));
+  const sim::ClaimRef claim = Allocate("six", {{.devices = {"npu-6"}}});
+  ASSERT_THAT(kubelet().Prepare({claim}), IsOk());
+  const auto text = ReadFile(CdiFile(claim));
+  ASSERT_THAT(text, IsOk());
+  EXPECT_THAT(*text, HasSubstr("\"/dev/davinci6\""));
+  EXPECT_THAT(*text, Not(HasSubstr("\"/dev/davinci5\"")));
+}
+
+TEST_F(RecoveryTest, SickChipIsTaintedAndRecovers) {
+  StartNode();
+  if (IsSkipped()) return;
+  Mock({"chip", "--physical-id", "1", "--set", "health=3"});
+  WaitForPublished(Replace(kEight, "npu-1", "npu-1!critical"));
+  Mock({"chip", "--physical-id", "1", "--set", "health=0"});
+  WaitForPublished(kEight);
+}
+
+TEST_F(RecoveryTest, AgentKilledDoesNotStopClaims) {
+  StartNode();
+  if (IsSkipped()) return;
+  stack_->agent().Kill(SIGKILL);
+  ASSERT_TRUE(stack_->agent().WaitForEnd(absl::Seconds(10)).has_value());
+  const sim::ClaimRef claim = Allocate("meanwhile");
+  EXPECT_THAT(kubelet().Prepare({claim}), IsOk());  // from the last known inventory
+  // A plugin that starts while the agent is away still knows the chips of this boot.
+  stack_->plugin().Kill(SIGKILL);
+  ASSERT_TRUE(stack_->plugin().WaitForEnd(absl::Seconds(10)).has_value());
+  ASSERT_THAT(stack_->StartPlugin("pod-1"), IsOk());
+  ASSERT_THAT(kubelet().WaitForRegistrations(2), IsOk());
+  const sim::ClaimRef second = Allocate("second");
+  EXPECT_THAT(kubelet().Prepare({second}), IsOk());
+  EXPECT_THAT(Published(), kEight);
+  // The agent is back: the plugin finds it by itself.
+  ASSERT_THAT(stack_->StartAgent(), IsOk());
+  Mock({"chip", "--physical-id", "7", "--set", "present=false"});
+  WaitForPublished(Without(kEight, "npu-7"));
+}
+
+TEST_F(RecoveryTest, HangingLibraryIsMarkedAndRecovers) {
+  sim::StackOptions options;
+  options.agent_flags = {"--call-timeout", "200ms", "--poll-interval", "100ms"};
+  StartNode(options);
+  if (IsSkipped()) return;
+  Mock({"call", "--name", "dcmi_get_card_list", "--hang"});
+  std::vector<std::string> unknown;
+  for (const std::string& name : kEight) unknown.push_back(name + "!unknown");
+  WaitForPublished(unknown);
+  // Chips that nobody knows about now can still be prepared: their nodes are there.
+  const sim::ClaimRef claim = Allocate("anyway", {{.devices = {"npu-4"}}});
+  EXPECT_THAT(kubelet().Prepare({claim}), IsOk());
+  Mock({"call", "--name", "dcmi_get_card_list", "--clear"});
+  WaitForPublished(kEight);
+}
+
+TEST_F(RecoveryTest, DriverInstalledAfterThePod) {
+  MakeNode();
+  if (IsSkipped()) return;
+  const std::string library = stack_->root() + "/late/libdcmi.so";
+  ASSERT_THAT(stack_->StartAgent(library), IsOk());
+  ASSERT_THAT(stack_->StartPlugin("pod-1"), IsOk());
+  ASSERT_THAT(kubelet().WaitForRegistrations(1), IsOk());
+  WaitForPublished({});  // an empty pool, not no pool
+  std::filesystem::create_directories(stack_->root() + "/late");
+  std::filesystem::copy(ASCEND_MOCK_LIBRARY, library);
+  WaitForPublished(kEight);
+}
+
+// A rollout with overlap: the new instance registers and takes over before the old one leaves.
+TEST_F(RecoveryTest, TwoInstancesDuringAnUpgrade) {
+  StartNode();
+  if (IsSkipped()) return;
+  const sim::ClaimRef by_old = Allocate("by-old");
+  ASSERT_THAT(kubelet().Prepare({by_old}), IsOk());
+  const int writes = api().slice_writes();
+
+  auto newer = stack_->StartExtraPlugin("pod-new");
+  ASSERT_THAT(newer, IsOk());
+  ASSERT_THAT(kubelet().WaitForRegistrations(2), IsOk());
+  const sim::ClaimRef by_new = Allocate("by-new");
+  EXPECT_THAT(kubelet().Prepare({by_new}), IsOk());
+  // Either may be asked about any claim.
+  EXPECT_THAT(kubelet().Unprepare({by_old}), IsOk());
+  EXPECT_FALSE(HasCdiFile(by_old));
+  EXPECT_THAT(kubelet().Prepare({by_old}), IsOk());
+
+  EXPECT_EQ(stack_->plugin().Terminate(), 0);
+  const sim::ClaimRef after = Allocate("after");
+  EXPECT_THAT(kubelet().Prepare({after}), IsOk());
+  EXPECT_EQ(api().slice_writes(), writes);
+  // The survivor publishes.
+  ASSERT_EQ(api().DeleteSlices("mock-node"), 1);
+  WaitForPublished(kEight);
+  EXPECT_EQ((*newer)->Terminate(), 0);
+}
+
+TEST_F(RecoveryTest, ApiServerDownAtTheStart) {
+  MakeNode();
+  if (IsSkipped()) return;
+  const int rule = api().AddRule({.status = 503});
+  ASSERT_THAT(stack_->StartAgent(), IsOk());
+  ASSERT_THAT(stack_->StartPlugin("pod-1"), IsOk());
+  // Registration and Unprepare do not need it.
+  ASSERT_THAT(kubelet().WaitForRegistrations(1), IsOk());
+  EXPECT_THAT(kubelet().Unprepare({{.name = "any", .uid = "aaaa"}}), IsOk());
+  api().RemoveRule(rule);
+  WaitForPublished(kEight);
+}
+
+TEST_F(RecoveryTest, OneApiErrorDoesNotFailAPod) {
+  StartNode();
+  if (IsSkipped()) return;
+  const sim::ClaimRef claim = Allocate("bumpy");
+  api().AddRule({.verb = "get",
+                 .path_prefix = "/apis/resource.k8s.io/v1/namespaces",
+                 .count = 2,
+                 .status = 500});
+  EXPECT_THAT(kubelet().Prepare({claim}), IsOk());
+}
+
+// Servers before 1.36 drop taints: sick chips are withheld, and nothing is written in a loop.
+TEST_F(RecoveryTest, ServerThatDropsTaints) {
+  MakeNode();
+  if (IsSkipped()) return;
+  api().SetFeatures(/*device_taints=*/false, /*partitionable_devices=*/false);
+  ASSERT_THAT(stack_->StartDriver(), IsOk());
+  const sim::ClaimRef claim = Allocate("held", {{.devices = {"npu-0"}}});
+  ASSERT_THAT(kubelet().Prepare({claim}), IsOk());
+  Mock({"chip", "--physical-id", "0", "--set", "health=3"});
+  Mock({"chip", "--physical-id", "1", "--set", "health=3"});
+  WaitForPublished(Without(kEight, "npu-1"));  // the held one stays
+  Mock({"chip", "--physical-id", "1", "--set", "health=0"});
+  WaitForPublished(kEight);
+  EXPECT_LE(api().slice_writes(), 6);
+  EXPECT_THAT(stack_->Logs(), HasSubstr("DRADeviceTaints"));
+}
+
+}  // namespace
+}  // namespace ascend::integration
