@@ -56,9 +56,9 @@ absl::Status AddContext(const absl::Status& status, const Parts&... parts) {
 }  // namespace internal
 }  // namespace ascend
 
-#define ASCEND_RETURN_IF_ERROR(expr)                                  \
-  if (absl::Status ascend_status_ = (expr); ascend_status_.ok()) {    \
-  } else /* NOLINT */                                                 \
+#define ASCEND_RETURN_IF_ERROR(expr)                               \
+  if (absl::Status ascend_status_ = (expr); ascend_status_.ok()) { \
+  } else /* NOLINT */                                              \
     return ::ascend::internal::StatusReturn(std::move(ascend_status_))
 
 #define ASCEND_CONCAT_INNER_(a, b) a##b
@@ -66,10 +66,10 @@ absl::Status AddContext(const absl::Status& status, const Parts&... parts) {
 #define ASCEND_ASSIGN_OR_RETURN(lhs, expr, ...) \
   ASCEND_ASSIGN_OR_RETURN_IMPL_(ASCEND_CONCAT_(ascend_result_, __LINE__), lhs, expr, __VA_ARGS__)
 #define ASCEND_ASSIGN_OR_RETURN_IMPL_(result, lhs, expr, ...)                          \
-  auto result = (expr);                                                               \
-  if (!result.ok()) {                                                                 \
+  auto result = (expr);                                                                \
+  if (!result.ok()) {                                                                  \
     return ::ascend::internal::AddContext(result.status() __VA_OPT__(, ) __VA_ARGS__); \
-  }                                                                                   \
+  }                                                                                    \
   lhs = std::move(result).value()
 
 #endif  // ASCEND_DRA_BASE_CORE_STATUS_MACROS_H_

@@ -53,9 +53,9 @@ class SlicePublisher {
   SlicePublisher& operator=(const SlicePublisher&) = delete;
 
   void Start();
-  // Ends the thread: `wanted` is not asked any more, Wake() does nothing. Slices stay on the server.
-  // Waits for a running call of the client: shut the client down before, where that must not take
-  // until its time-out.
+  // Ends the thread: `wanted` is not asked any more, Wake() does nothing. Slices stay on the
+  // server. Waits for a running call of the client: shut the client down before, where that must
+  // not take until its time-out.
   void Stop();
   // Something that `wanted` depends on changed, or the publisher directory did.
   void Wake();
