@@ -6,7 +6,7 @@ SHELL := /bin/bash
 PRESET ?= dev
 CHIPS ?= 8x910B3
 
-.PHONY: help demo test concurrency e2e e2e-smoke e2e-node lint lint-all measure clean
+.PHONY: help demo test concurrency e2e e2e-smoke e2e-node lint lint-all bench nightly clean
 
 help: ## Show this list
 	@echo "ascend-dra: Kubernetes schedules Huawei Ascend NPUs"
@@ -41,7 +41,7 @@ e2e-node: ## Open a shell in a real one-node Kubernetes with the driver up (CHIP
 	@scripts/install-packages.sh build e2e
 	@test/e2e/node.sh shell --chips $(CHIPS)
 
-measure: ## Measure start, Prepare and memory on the simulated node
+bench: ## Measure start, Prepare and memory on the simulated node
 	@scripts/install-packages.sh build
 	@scripts/demo.sh $(CHIPS) measure
 
@@ -52,6 +52,11 @@ lint: ## Check formatting, shell, docs, and changed files by clang-tidy
 lint-all: ## The same with clang-tidy on every file
 	@scripts/install-packages.sh build lint
 	@scripts/lint.sh --all
+
+nightly: lint-all ## Everything: lint-all, all tests under ASan+UBSan, TSan, e2e in full
+	@$(MAKE) --no-print-directory test PRESET=asan
+	@$(MAKE) --no-print-directory concurrency e2e
+	@echo "nightly: passed"
 
 clean: ## Remove build directories (caches outside the tree stay)
 	@rm -rf build

@@ -60,10 +60,14 @@ clang_tidy() {
   printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy-19 -p build/tidy --quiet
 }
 
+# Every public header compiles by itself.
+headers() { cmake --preset dev && cmake --build --preset dev --target all_verify_interface_header_sets; }
+
 check "formatting (clang-format-19)" formatting
 check "shell scripts (shellcheck)" shell_scripts
 check "python syntax" python_syntax
 check "documentation" documentation
 check "clang-tidy" clang_tidy
+((all)) && check "headers stand alone" headers
 echo "lint: $passed passed, $failed failed"
 ((failed == 0))
