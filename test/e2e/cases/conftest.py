@@ -40,6 +40,24 @@ def cluster():
     return Cluster()
 
 
+NOTES = pytest.StashKey[list]()
+
+
+@pytest.fixture
+def note(request):
+    """note("text"): a line for the end of the run: numbers measured, messages a user would see."""
+    notes = request.config.stash.setdefault(NOTES, [])
+    return lambda text: notes.append(f"{request.node.name}: {text}")
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    notes = config.stash.get(NOTES, [])
+    if notes:
+        terminalreporter.section("measured and said")
+        for text in notes:
+            terminalreporter.write_line(text)
+
+
 @pytest.fixture
 def ns(cluster, request):
     """A namespace of this test alone; at its end no chip is held."""

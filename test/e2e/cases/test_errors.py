@@ -39,57 +39,60 @@ def replaced_node(major=None):
 
 
 @pytest.mark.smoke
-def test_unknown_option(ns):
+def test_unknown_option(ns, note):
     config = {"apiVersion": "npu.huawei.com/v1alpha1", "kind": "NpuConfig", "deviceShare": True}
     ns.create(template("chip", request(), config=config), claim_pod())
-    ns.wait_message("victim", FAILED_PREPARE, "deviceShare")
+    note(ns.wait_message("victim", FAILED_PREPARE, "deviceShare"))
 
 
-def test_missing_device_node(ns):
+def test_missing_device_node(ns, note):
     ns.create(template("chip", request(selectors=[on_chip(CHIP)])))
     with replaced_node():
         ns.create(claim_pod())
-        ns.wait_message("victim", FAILED_PREPARE, NODE)
+        note(ns.wait_message("victim", FAILED_PREPARE, NODE))
 
 
-def test_wrong_major(ns):
+def test_wrong_major(ns, note):
     ns.create(template("chip", request(selectors=[on_chip(CHIP)])))
     with replaced_node(major=240):
         ns.create(claim_pod())
-        ns.wait_message("victim", FAILED_PREPARE, NODE, "240")
+        note(ns.wait_message("victim", FAILED_PREPARE, NODE, "240"))
 
 
-def test_cdi_directory_not_writable(ns):
+def test_cdi_directory_not_writable(ns, note):
     ns.create(template("chip"))
     mode = os.stat("/var/run/cdi").st_mode & 0o7777
     # Root without CAP_DAC_OVERRIDE, as the plugin runs, is bound by the mode.
     os.chmod("/var/run/cdi", 0o555)
     try:
         ns.create(claim_pod())
-        ns.wait_message("victim", FAILED_PREPARE, "/var/run/cdi")
+        note(ns.wait_message("victim", FAILED_PREPARE, "/run/cdi/"))
     finally:
         os.chmod("/var/run/cdi", mode)
 
 
-def test_claim_without_allocation(ns):
+def test_claim_without_allocation(ns, note):
     created, = ns.create(claim("unallocated"))
     error = plugin_rpc.prepare(ns.name, created["metadata"]["uid"], "unallocated")
+    note(error)
     assert "unallocated" in error and "allocat" in error.replace("unallocated", "")
 
 
-def test_wrong_uid(ns):
+def test_wrong_uid(ns, note):
     created, = ns.create(claim("recreated"))
     error = plugin_rpc.prepare(ns.name, str(uuid.uuid4()), "recreated")
+    note(error)
     assert "recreated" in error and created["metadata"]["uid"] in error
 
 
-def test_claim_that_does_not_exist(ns):
+def test_claim_that_does_not_exist(ns, note):
     error = plugin_rpc.prepare(ns.name, str(uuid.uuid4()), "nowhere")
+    note(error)
     assert "nowhere" in error
 
 
 @pytest.mark.smoke
-def test_agent_without_libdcmi(cluster):
+def test_agent_without_libdcmi(cluster, note):
     """The agent says which library it looked for; it is no pod's business yet."""
     program = os.path.join(driver.installed(cluster.work), "bin", AGENT)
     log = os.path.join(cluster.services.logs, "agent-without-libdcmi.log")
@@ -99,9 +102,9 @@ def test_agent_without_libdcmi(cluster):
 
     def said():
         with open(log) as file:
-            return "/nonexistent/libdcmi.so" in file.read()
+            return next((line.strip() for line in file if "/nonexistent/libdcmi.so" in line), None)
     try:
-        wait_for("the agent names the library", said, seconds=10)
+        note(wait_for("the agent names the library", said, seconds=10))
     finally:
         agent.kill()
         agent.wait()

@@ -32,24 +32,25 @@ def chip_restored(cluster):
 
 
 @pytest.mark.smoke
-def test_chip_pulled_out_and_put_back(cluster, chip_restored):
+def test_chip_pulled_out_and_put_back(cluster, chip_restored, note):
     cluster.chip(CHIP, present="false")
     gone = seconds_until(lambda: withdrawn(cluster), f"{NAME} withdrawn")
     assert without(cluster.devices(), NAME) == without(chip_restored, NAME), "other devices changed"
     cluster.chip(CHIP, present="true")
     back = seconds_until(lambda: cluster.devices() == chip_restored, f"{NAME} back", seconds=90)
-    print(f"withdrawn after {gone * 1000:.0f} ms, back after {back * 1000:.0f} ms")
+    note(f"withdrawn after {gone * 1000:.0f} ms, back after {back * 1000:.0f} ms")
     assert gone < 2
 
 
 @pytest.mark.smoke
-def test_held_chip_stays_published(cluster, ns, chip_restored):
+def test_held_chip_stays_published(cluster, ns, chip_restored, note):
     """The scheduler counts what is published: a held chip must not disappear."""
     ns.create(template("chip", request(selectors=[on_chip(CHIP)])),
               pod("holder", container(FOREVER, claims=["npu"]), claims={"npu": "chip"}))
     ns.wait_pod("holder")
     cluster.chip(CHIP, present="false")
     took = seconds_until(lambda: tainted(cluster.devices()[NAME]), f"{NAME} tainted")
+    note(f"tainted after {took * 1000:.0f} ms")
     assert took < 2
     assert without(cluster.devices(), NAME) == without(chip_restored, NAME), "other devices changed"
     # Nothing evicts the pod, and the chip goes to nobody else.
@@ -59,9 +60,9 @@ def test_held_chip_stays_published(cluster, ns, chip_restored):
     assert NAME in cluster.devices()
 
 
-def test_sick_chip_is_tainted_and_recovers(cluster, chip_restored):
+def test_sick_chip_is_tainted_and_recovers(cluster, chip_restored, note):
     start = time.monotonic()
     cluster.chip(CHIP, health="3")
     wait_for(f"{NAME} tainted", lambda: tainted(cluster.devices()[NAME]), seconds=15)
-    print(f"tainted after {time.monotonic() - start:.1f} s")
+    note(f"tainted after {time.monotonic() - start:.1f} s")
     assert without(cluster.devices(), NAME) == without(chip_restored, NAME), "other devices changed"

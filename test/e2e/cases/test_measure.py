@@ -16,7 +16,7 @@ def label(cluster, value):
 
 
 @pytest.mark.smoke
-def test_start_to_first_slice(cluster):
+def test_start_to_first_slice(cluster, note):
     """The driver leaves the node and comes back: from the plugin's process to its first slice."""
     label(cluster, None)
     try:
@@ -28,15 +28,15 @@ def test_start_to_first_slice(cluster):
     wait_for("plugin started", lambda: cluster.driver_pids(PLUGIN), poll=0.005)
     took = seconds_until(cluster.slices, "first slice")
     cluster.wait_driver_ready()
-    print(f"plugin start to first slice: {took * 1000:.0f} ms")
+    note(f"plugin start to first slice: {took * 1000:.0f} ms")
     assert took < 5
 
 
 @pytest.mark.smoke
-def test_resident_memory(cluster, ns):
+def test_resident_memory(cluster, ns, note):
     ns.run_pod(template("chip"), pod("once", container(LIST_CHIPS, claims=["npu"]), claims={"npu": "chip"}))
     for name in (PLUGIN, AGENT):
         pid, = cluster.driver_pids(name)
         mib = resident_mib(pid)
-        print(f"{name}: {mib:.1f} MiB resident")
+        note(f"{name}: {mib:.1f} MiB resident")
         assert mib < 64

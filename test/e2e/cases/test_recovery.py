@@ -26,9 +26,9 @@ def slice_ids(cluster):
 def test_killed_while_pods_run(cluster, ns, program):
     slices = slice_ids(cluster)
     ns.create(template("chip", request(selectors=[on_chip(0)])), template("any"),
-              pod("running", container(f"{LIST_CHIPS}; {FOREVER}", claims=["npu"]), claims={"npu": "chip"}),
-              pod("leaving", container(FOREVER, claims=["npu"]), claims={"npu": "any"}))
+              pod("running", container(FOREVER, claims=["npu"]), claims={"npu": "chip"}))
     before = started(ns.wait_pod("running"))
+    ns.create(pod("leaving", container(FOREVER, claims=["npu"]), claims={"npu": "any"}))
     ns.wait_pod("leaving")
     cluster.kill(program)
     ns.create(pod("new", container(LIST_CHIPS, claims=["npu"]), claims={"npu": "any"}))
@@ -61,7 +61,7 @@ def test_agent_down_whole_chips_still_start(cluster, ns):
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL], ids=["term", "kill"])
-def test_kubelet_restarted(cluster, ns, signal_number):
+def test_kubelet_restarted(cluster, ns, note, signal_number):
     ns.create(template("chip", request(selectors=[on_chip(1)])),
               pod("running", container(FOREVER, claims=["npu"]), claims={"npu": "chip"}))
     before = started(ns.wait_pod("running"))
@@ -71,7 +71,7 @@ def test_kubelet_restarted(cluster, ns, signal_number):
     wiped = time.monotonic()
     wait_for("slices are back", lambda: cluster.devices() == devices, seconds=30, poll=0.01)
     took = time.monotonic() - wiped
-    print(f"slices back {took * 1000:.0f} ms after the wipe")
+    note(f"slices back {took * 1000:.0f} ms after the wipe")
     assert took < 2
     wait_for("kubelet reports the pod again", lambda: ns.pod("running")["status"]["phase"] == "Running")
     assert started(ns.pod("running")) == before, "the running container was restarted"
@@ -98,7 +98,7 @@ def test_cdi_directory_emptied(ns):
 
 
 @pytest.mark.smoke
-def test_rollout_with_overlap(cluster, ns):
+def test_rollout_with_overlap(cluster, ns, note):
     """Pods are started all through a rollout; none fails, none sees an error."""
     old = set(cluster.driver_pids(PLUGIN))
     slices = slice_ids(cluster)
@@ -115,4 +115,4 @@ def test_rollout_with_overlap(cluster, ns):
         assert count < 60, "the old driver pod does not end"
     cluster.wait_driver_ready()
     assert slice_ids(cluster) == slices, "a slice vanished and was made again"
-    print(f"{count} pods started during the rollout")
+    note(f"{count} pods started during the rollout")

@@ -54,7 +54,7 @@ class Cluster:
             raise NodeError(f"{name} is not running")
         for pid in old:
             os.kill(pid, signal_number)
-        wait_for(f"new {name}", lambda: set(self.driver_pids(name)) - set(old), seconds=30)
+        wait_for(f"new {name}", lambda: set(self.driver_pids(name)) - set(old), seconds=60)
 
     def wait_driver_ready(self, seconds=60):
         wait_for("driver ready", lambda: driver.daemonset_ready(self.api) and self.slices(), seconds=seconds)
@@ -116,7 +116,7 @@ class Namespace:
     def claim(self, name):
         return self.api.get(f"{self.claims}/{name}")
 
-    def wait_pod(self, name, phase="Running", seconds=45):
+    def wait_pod(self, name, phase="Running", seconds=90):
         """Waits for a phase; a Running pod has all containers ready."""
         def reached():
             pod = self.pod(name)
@@ -149,7 +149,7 @@ class Namespace:
         items = self.api.get(f"{self.path}/events?fieldSelector=involvedObject.name={name}")["items"]
         return "\n".join(f"{item['type']} {item['reason']}: {item['message']}" for item in items)
 
-    def wait_message(self, name, *words, seconds=45):
+    def wait_message(self, name, *words, seconds=100):
         """Waits for an event of the pod that has all the words, and returns that line."""
         def found():
             lines = self.messages(name).splitlines()
@@ -157,11 +157,11 @@ class Namespace:
         return wait_for(f"event of pod {name} with {words}", found, seconds=seconds,
                         explain=lambda: self.describe(name))
 
-    def delete_pod(self, name, seconds=30):
+    def delete_pod(self, name, seconds=90):
         self.api.delete(f"{self.path}/pods/{name}")
         self.wait_gone(name, seconds)
 
-    def wait_gone(self, name, seconds=30):
+    def wait_gone(self, name, seconds=90):
         wait_for(f"pod {name} gone", lambda: self.pod(name) is None, seconds=seconds,
                  explain=lambda: self.describe(name))
 
@@ -170,7 +170,7 @@ class Namespace:
                               text=True)
         return done.stdout + done.stderr
 
-    def close(self, seconds=60):
+    def close(self, seconds=90):
         """Deletes pods and claims, waits until no chip is held by them, then drops the namespace."""
         self.api.delete(f"/apis/batch/v1/namespaces/{self.name}/jobs?propagationPolicy=Background")
         self.api.delete(f"{self.path}/pods", grace_seconds=1)

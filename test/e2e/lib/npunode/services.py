@@ -38,7 +38,7 @@ class Services:
     def stop(self, name, signal_number=signal.SIGTERM):
         if self.alive(name):
             os.kill(self.pid(name), signal_number)
-            wait_for(f"{name} ended", lambda: not self.alive(name), seconds=30)
+            wait_for(f"{name} ended", lambda: not self.alive(name))
 
     def restart(self, name, signal_number=signal.SIGTERM):
         state = self._read(name)

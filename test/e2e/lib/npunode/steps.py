@@ -16,7 +16,7 @@ def run(*command, stdin=None):
     return done.stdout
 
 
-def wait_for(what, condition, seconds=30.0, poll=0.05, explain=None):
+def wait_for(what, condition, seconds=60.0, poll=0.05, explain=None):
     """Polls until condition() is true and returns its value; NodeError after the deadline.
 
     explain() may add to the message what was seen instead."""
