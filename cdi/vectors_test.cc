@@ -78,9 +78,9 @@ TEST(VectorsTest, QualifiedNames) {
     const absl::StatusOr<QualifiedName> parsed = ParseQualifiedName(text);
     EXPECT_EQ(parsed.ok(), expect["ok"].get<bool>()) << parsed.status();
     const QualifiedName name = parsed.value_or(QualifiedName{"", "", text});
-    EXPECT_EQ(name.vendor, expect["vendor"]);
-    EXPECT_EQ(name.device_class, expect["class"]);
-    EXPECT_EQ(name.name, expect["name"]);
+    EXPECT_EQ(Json(name.vendor), expect["vendor"]);
+    EXPECT_EQ(Json(name.device_class), expect["class"]);
+    EXPECT_EQ(Json(name.name), expect["name"]);
     if (parsed.ok()) {
       EXPECT_EQ(parsed->ToString(), text);
     }
@@ -99,7 +99,7 @@ TEST(VectorsTest, AnnotationKeys) {
         AnnotationKey(test["args"][0].get<std::string>(), test["args"][1].get<std::string>());
     EXPECT_EQ(key.ok(), expect["ok"].get<bool>()) << key.status();
     if (key.ok()) {
-      EXPECT_EQ(*key, expect["key"]);
+      EXPECT_EQ(Json(*key), expect["key"]);
     }
   }
 }
@@ -110,8 +110,8 @@ TEST(VectorsTest, TransientNames) {
   for (const Json& test : cases) {
     SCOPED_TRACE(test["id"].get<std::string>());
     const Json& args = test["args"];
-    EXPECT_EQ(TransientSpecFileName(args[0].get<std::string>(), args[1].get<std::string>(),
-                                    args[2].get<std::string>()),
+    EXPECT_EQ(Json(TransientSpecFileName(args[0].get<std::string>(), args[1].get<std::string>(),
+                                         args[2].get<std::string>())),
               test["expect"]["name"]);
   }
 }
@@ -141,7 +141,7 @@ TEST(VectorsTest, JsonSpecs) {
       EXPECT_THAT(spec, StatusIs(absl::StatusCode::kInvalidArgument));
       continue;
     }
-    EXPECT_EQ(ToStd(VersionName(MinimumVersion(*spec))), expect["minVersion"]);
+    EXPECT_EQ(Json(ToStd(VersionName(MinimumVersion(*spec)))), expect["minVersion"]);
     const std::string canonical = FormatJson(*spec);
     EXPECT_EQ(Json::parse(canonical), expect["canonical"]);
     EXPECT_THAT(ReadJson(canonical), IsOkAndHolds(*spec));
