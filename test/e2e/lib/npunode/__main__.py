@@ -33,7 +33,8 @@ def parse(arguments):
     parser.add_argument("action", choices=("run", "shell"), help=argparse.SUPPRESS)
     parser.add_argument("--chips", default="8x910B3", help="mock node: 8x910B3 (default), 16xA3, ...")
     parser.add_argument("--no-driver", action="store_true", help="the bare node, without the driver")
-    parser.add_argument("--build", default=driver.default_build(), help="build directory to install the driver from")
+    parser.add_argument("--build", help="build directory to install the driver from (default: build/release, "
+                                        "brought up to date first)")
     parser.add_argument("command", nargs="*", help=argparse.SUPPRESS)
     own, command = arguments, []
     if "--" in arguments:

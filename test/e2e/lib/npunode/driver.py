@@ -3,6 +3,7 @@
 import glob
 import os
 import re
+import subprocess
 
 from npunode.steps import NodeError, run, tail, wait_for
 
@@ -13,21 +14,25 @@ NAMESPACE, DAEMONSET = "ascend-dra-system", "ascend-dra"
 DAEMONSET_PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/{DAEMONSET}"
 SLICES_PATH = "/apis/resource.k8s.io/v1/resourceslices"
 MOCK_NODE = "/etc/ascend-dra/mock-node"
-_BUILDS = ("build/release", "build/dev")
+_PROGRAMS = ("ascend-npu-agent", "ascend-dra-kubeletplugin", "ascend-mock-node", "ascend_mock_dcmi")
 
 
-def default_build():
-    """The newest build there is to install from."""
-    builds = [os.path.join(REPOSITORY, build) for build in _BUILDS]
-    built = [build for build in builds if os.path.exists(os.path.join(build, "cmake_install.cmake"))]
-    return max(built, key=os.path.getmtime, default=builds[0])
+def build_programs():
+    """Builds what ships, if it is not up to date; the build directory."""
+    def cmake(*arguments):
+        done = subprocess.run(["cmake", *arguments], cwd=REPOSITORY, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
+        if done.returncode:
+            raise NodeError(f"building the driver failed: cmake {' '.join(arguments)}\n" + done.stdout[-4000:])
+    cmake("--preset", "release")
+    cmake("--build", "--preset", "release", "--target", *_PROGRAMS)
+    return os.path.join(REPOSITORY, "build/release")
 
 
 def build_image(build, work, make_image):
     """Installs the build and packs it under the image name of the manifest; the path of the tar."""
     if not os.path.exists(os.path.join(build, "cmake_install.cmake")):
-        raise NodeError(f"nothing is built in {build}: run cmake --build, name another with --build, "
-                        "or use --no-driver")
+        raise NodeError(f"--build {build}: not a CMake build directory")
     with open(MANIFEST) as file:
         name = re.search(r"image: (\S+)", file.read())[1]
     tree, output = installed(work), os.path.join(work, "ascend-dra.tar")

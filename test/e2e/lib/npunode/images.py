@@ -25,7 +25,7 @@ def build(options, work):
         make("--name", PAUSE, "--file", f"{pause}:/pause", "--entrypoint", "/pause", "--output", paths[0])
         make("--name", WORKLOAD, "--busybox", "--output", paths[1])
     if not options.no_driver:
-        paths.append(driver.build_image(options.build, work, make))
+        paths.append(driver.build_image(options.build or driver.build_programs(), work, make))
     return paths
 
 
