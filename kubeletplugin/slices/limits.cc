@@ -19,16 +19,18 @@ namespace {
 
 bool IsAlnumLower(char c) { return absl::ascii_islower(c) || absl::ascii_isdigit(c); }
 
-bool IsDnsLabel(absl::string_view text) {
-  return !text.empty() && text.size() <= 63 && IsAlnumLower(text.front()) &&
-         IsAlnumLower(text.back()) &&
+bool IsLabelText(absl::string_view text) {
+  return !text.empty() && IsAlnumLower(text.front()) && IsAlnumLower(text.back()) &&
          std::all_of(text.begin(), text.end(), [](char c) { return IsAlnumLower(c) || c == '-'; });
 }
 
+bool IsDnsLabel(absl::string_view text) { return text.size() <= 63 && IsLabelText(text); }
+
+// As Kubernetes sees it: only the whole has a limit, its labels may be longer than 63.
 bool IsDnsSubdomain(absl::string_view text, size_t limit) {
   if (text.empty() || text.size() > limit) return false;
   const std::vector<absl::string_view> labels = absl::StrSplit(text, '.');
-  return std::all_of(labels.begin(), labels.end(), IsDnsLabel);
+  return std::all_of(labels.begin(), labels.end(), IsLabelText);
 }
 
 bool IsIdentifier(absl::string_view text) {
