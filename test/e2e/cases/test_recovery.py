@@ -105,11 +105,14 @@ def test_rollout_with_overlap(cluster, ns, note):
     ns.create(template("chip"))
     cluster.api.request("PATCH", driver.DAEMONSET_PATH, {"spec": {"template": {"metadata": {
         "annotations": {"rollout": str(time.time())}}}}}, "application/strategic-merge-patch+json")
+    # The API server's node authorizer may learn of a pod's claim after the kubelet asks for it.
+    not_ours = "no relationship found between node"
     count = 0
     while count < 3 or old & set(cluster.driver_pids(PLUGIN)):
         name = f"during-{count}"
         assert len(ns.run_pod(pod(name, container(LIST_CHIPS, claims=["npu"]), claims={"npu": "chip"})).split()) == 1
-        assert "Failed" not in ns.messages(name), ns.messages(name)
+        failures = [line for line in ns.messages(name).splitlines() if "Failed" in line and not_ours not in line]
+        assert not failures, "\n".join(failures)
         ns.delete_pod(name)
         count += 1
         assert count < 60, "the old driver pod does not end"
