@@ -64,7 +64,8 @@ TEST(RecordTest, RoundTrip) {
 }
 
 std::string Golden(const std::string& name) {
-  absl::StatusOr<std::string> bytes = ReadFile(absl::StrCat(ASCEND_DRA_RECORDS, "/", name));
+  absl::StatusOr<std::string> bytes =
+      ReadFile(absl::StrCat(ASCEND_DRA_TESTDATA, "/records/", name));
   EXPECT_THAT(bytes, IsOk());
   return bytes.value_or("");
 }
