@@ -53,7 +53,7 @@ absl::StatusOr<std::string> CanonicalQuantity(absl::string_view text) {
     } else {
       return bad();
     }
-    if (nano >> 90 != 0) return bad();
+    if ((nano >> 90) != 0) return bad();
     rest.remove_prefix(1);
   }
   if (!digits) return bad();

@@ -34,7 +34,8 @@ std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
 
 std::string FormatMilliseconds(double milliseconds) {
   if (milliseconds >= 1000) return absl::StrFormat("%.1f s", milliseconds / 1000);
-  return absl::StrFormat(milliseconds < 10 ? "%.1f ms" : "%.0f ms", milliseconds);
+  if (milliseconds >= 10) return absl::StrFormat("%.0f ms", milliseconds);
+  return absl::StrFormat("%.1f ms", milliseconds);
 }
 
 }  // namespace ascend::sim
