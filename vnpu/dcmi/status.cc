@@ -69,7 +69,9 @@ absl::Status StatusFromCode(int code, absl::string_view function) {
   if (code == DCMI_OK) return absl::OkStatus();
   absl::Status status(StatusCodeOf(code),
                       absl::StrCat(function, " returned ", code, " (", ReturnCodeName(code), ")"));
-  status.SetPayload(kCodePayload, absl::Cord(absl::StrCat(code)));
+  // Through a view: gcc and clang mangle Cord's constructor from a string differently.
+  const std::string text = absl::StrCat(code);
+  status.SetPayload(kCodePayload, absl::Cord(absl::string_view(text)));
   return status;
 }
 
