@@ -32,8 +32,9 @@ namespace ascend::kubeletplugin {
 namespace {
 
 constexpr size_t kMaxConcurrentOperations = 64;
-// An agent that restarts is back within this time; longer, and the chips' health is unknown.
-constexpr absl::Duration kAgentGrace = absl::Seconds(10);
+// An agent that crashed is back within this time, also when its container has to wait for its restart
+// (10, 20, 40 s); longer, and nobody knows how the chips are.
+constexpr absl::Duration kAgentGrace = absl::Seconds(60);
 constexpr absl::Duration kStopGrace = absl::Seconds(15);
 constexpr absl::Duration kProbeTimeout = absl::Seconds(2);
 constexpr absl::Duration kPodResourcesTimeout = absl::Seconds(5);

@@ -19,7 +19,6 @@
 #include "base/runtime/logging.h"
 #include "cdi/json.h"
 #include "kubeletplugin/claims/claim_gate.h"
-#include "kubeletplugin/claims/npu_config.h"
 
 namespace ascend::kubeletplugin {
 namespace {
@@ -49,61 +48,7 @@ bool IsTransient(const absl::Status& status) {
          absl::IsUnauthenticated(status);
 }
 
-RecordedChip ToRecorded(const vnpu::Chip& chip) {
-  return {.physical_id = chip.physical_id,
-          .node_number = chip.node_number,
-          .family = chip.family,
-          .uuid = chip.uuid,
-          .pci_bus_id = chip.pci_bus_id,
-          .roce_address = chip.roce_address};
-}
-
-// Our allocation results as they are recorded: ascending by chip (some runtimes remap what is not),
-// one entry per (pool, device, share), all its requests.
-bool Before(const RecordedDevice& a, const RecordedDevice& b) {
-  const int first_a = a.chips.empty() ? -1 : a.chips.front().physical_id;
-  const int first_b = b.chips.empty() ? -1 : b.chips.front().physical_id;
-  return std::tie(first_a, a.device, a.share_id, a.admin_access) <
-         std::tie(first_b, b.device, b.share_id, b.admin_access);
-}
-
-bool SameAllocation(const ClaimRecord& a, const ClaimRecord& b) {
-  return std::equal(a.devices.begin(), a.devices.end(), b.devices.begin(), b.devices.end(),
-                    [](const RecordedDevice& x, const RecordedDevice& y) {
-                      return x.pool == y.pool && x.device == y.device && x.share_id == y.share_id &&
-                             x.requests == y.requests && x.admin_access == y.admin_access;
-                    });
-}
-
-std::vector<RecordedChip> ChipsOf(const ClaimRecord& record) {
-  std::vector<RecordedChip> chips;
-  for (const RecordedDevice& device : record.devices) {
-    chips.insert(chips.end(), device.chips.begin(), device.chips.end());
-  }
-  return chips;
-}
-
-// What the inventory cannot tell at the moment stays as it was recorded: an identity that is
-// forgotten would let other hardware pass for the claim's.
-void KeepKnownFacts(const RecordedDevice& recorded, RecordedDevice* device) {
-  device->published = recorded.published;  // as it was when it was allocated
-  for (RecordedChip& chip : device->chips) {
-    for (const RecordedChip& old : recorded.chips) {
-      if (old.physical_id != chip.physical_id) continue;
-      if (chip.uuid.empty()) chip.uuid = old.uuid;
-      if (chip.pci_bus_id.empty()) chip.pci_bus_id = old.pci_bus_id;
-      if (chip.roce_address.empty()) chip.roce_address = old.roce_address;
-    }
-  }
-}
-
 }  // namespace
-
-struct ClaimEngine::Plan {
-  ClaimRecord record;              // complete; what will be written
-  std::vector<int> physical_ids;   // of all chips, ascending, unique
-  std::vector<int> exclusive_ids;  // of those that are not for admin access only
-};
 
 ClaimEngine::ClaimEngine(Options options, const Paths& paths, kube::Client& client,
                          RecordStore& records, cdi::Store& cdi_store, Injector injector,
@@ -192,6 +137,11 @@ absl::StatusOr<kube::ResourceClaim> ClaimEngine::GetClaim(const ClaimReference& 
     const absl::Duration left = deadline - SteadyNow();
     absl::StatusOr<kube::ResourceClaim> claim = client_.GetResourceClaim(
         reference.namespace_name, reference.name, std::min(left, kGetTimeout));
+    if (absl::IsNotFound(claim.status())) {
+      return Annotate(claim.status(),
+                      "the claim does not exist (any more): delete the pod, its controller makes "
+                      "both anew");
+    }
     if (claim.ok() || !IsTransient(claim.status())) return claim;
     const absl::Duration pause =
         std::max(backoff, kube::RetryAfter(claim.status()).value_or(absl::ZeroDuration()));
@@ -220,96 +170,21 @@ absl::StatusOr<std::shared_ptr<const vnpu::Inventory>> ClaimEngine::WaitForInven
   }
 }
 
-absl::StatusOr<ClaimEngine::Plan> ClaimEngine::MakePlan(const ClaimReference& reference,
-                                                        const kube::ResourceClaim& claim,
-                                                        absl::Time deadline) {
-  if (claim.uid != reference.uid) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the claim was replaced: the kubelet asks for UID ", reference.uid,
-        ", the API server has UID ", claim.uid, "; delete the pod so that it uses the new claim"));
-  }
-  if (!claim.allocation) {
-    return absl::FailedPreconditionError(
-        "the claim is not allocated: wait for the scheduler, and do not set spec.nodeName on the "
-        "pod (it bypasses the scheduler)");
-  }
-  std::vector<kube::DeviceResult> results;
-  for (const kube::DeviceResult& result : claim.allocation->results) {
-    if (result.driver == paths_.driver_name()) results.push_back(result);
-  }
-  ASCEND_RETURN_IF_ERROR(CheckNpuConfigs(claim.allocation->config, paths_.driver_name(), results));
-
-  Plan plan;
-  plan.record.claim_namespace = reference.namespace_name;
-  plan.record.claim_name = reference.name;
-  plan.record.claim_uid = reference.uid;
-  plan.record.boot_id = options_.boot_id;
-  if (results.empty()) return plan;
-
-  // What a prepared claim was given stays true while the chips are away.
-  std::map<std::string, RecordedDevice> known;
-  if (auto record = records_.Read(reference.uid); record.ok()) {
-    for (const RecordedDevice& device : (*record)->devices) known[device.device] = device;
-  }
+absl::StatusOr<ClaimPlan> ClaimEngine::MakePlan(const ClaimReference& reference,
+                                                const kube::ResourceClaim& claim,
+                                                absl::Time deadline) {
+  const PlanInputs inputs = {.paths = paths_,
+                             .node_name = options_.node_name,
+                             .boot_id = options_.boot_id,
+                             .devices = options_.devices};
+  ASCEND_ASSIGN_OR_RETURN(const std::vector<kube::DeviceResult> results,
+                          ResultsForUs(inputs, reference, claim));
+  if (results.empty()) return ClaimPlan();
   ASCEND_ASSIGN_OR_RETURN(const std::shared_ptr<const vnpu::Inventory> inventory,
                           WaitForInventory(deadline));
-  std::map<std::string, NpuDevice> devices;
-  for (NpuDevice& device : DevicesOf(*inventory, options_.devices)) {
-    devices.emplace(device.name, device);
-  }
-
-  std::set<int> all, exclusive;
-  for (const kube::DeviceResult& result : results) {
-    if (result.pool != options_.node_name) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("device ", result.device, " was allocated from pool ", result.pool,
-                       ", this node's pool is ", options_.node_name));
-    }
-    const std::string request = result.request.substr(0, result.request.find('/'));
-    const auto same = std::find_if(
-        plan.record.devices.begin(), plan.record.devices.end(), [&](const RecordedDevice& d) {
-          return d.device == result.device && d.share_id == result.share_id &&
-                 d.admin_access == result.admin_access;
-        });
-    if (same != plan.record.devices.end()) {
-      if (std::find(same->requests.begin(), same->requests.end(), request) ==
-          same->requests.end()) {
-        same->requests.push_back(request);
-      }
-      continue;
-    }
-    RecordedDevice device;
-    const auto found = devices.find(result.device);
-    if (found != devices.end()) {
-      for (const vnpu::Chip& chip : found->second.chips) device.chips.push_back(ToRecorded(chip));
-      device.published = ToSliceDevice(found->second, *inventory);
-    } else if (const auto recorded = known.find(result.device); recorded != known.end()) {
-      device.chips = recorded->second.chips;
-      device.published = recorded->second.published;
-    } else {
-      return absl::FailedPreconditionError(
-          absl::StrCat("device ", result.device, " is not on this node (any more)",
-                       inventory->library_message.empty() ? "" : ": ", inventory->library_message,
-                       inventory->library_message.empty()
-                           ? ": check the chip with npu-smi info; delete the pod to get another one"
-                           : ""));
-    }
-    device.requests = {request};
-    device.pool = result.pool;
-    device.device = result.device;
-    device.share_id = result.share_id;
-    device.admin_access = result.admin_access;
-    device.cdi_device = paths_.cdi_device_name(reference.uid, result.device, result.share_id);
-    for (const RecordedChip& chip : device.chips) {
-      all.insert(chip.physical_id);
-      if (!device.admin_access) exclusive.insert(chip.physical_id);
-    }
-    plan.record.devices.push_back(std::move(device));
-  }
-  std::sort(plan.record.devices.begin(), plan.record.devices.end(), Before);
-  plan.physical_ids.assign(all.begin(), all.end());
-  plan.exclusive_ids.assign(exclusive.begin(), exclusive.end());
-  return plan;
+  const absl::StatusOr<std::shared_ptr<const ClaimRecord>> recorded = records_.Read(reference.uid);
+  return MakeClaimPlan(inputs, reference, results, *inventory,
+                       recorded.ok() ? recorded->get() : nullptr);
 }
 
 absl::StatusOr<std::string> ClaimEngine::FindHolder(const std::string& claim_uid,
@@ -353,22 +228,9 @@ absl::StatusOr<std::string> ClaimEngine::FindHolder(const std::string& claim_uid
   return std::string();
 }
 
-absl::Status ClaimEngine::CheckIdentity(const ClaimRecord& record) const {
+absl::Status ClaimEngine::CheckKnownIdentity(const ClaimRecord& record) const {
   const std::shared_ptr<const vnpu::Inventory> inventory = inventory_();
-  if (inventory == nullptr) return absl::OkStatus();
-  for (const RecordedDevice& device : record.devices) {
-    for (const RecordedChip& recorded : device.chips) {
-      for (const vnpu::Chip& chip : inventory->chips) {
-        if (chip.physical_id != recorded.physical_id) continue;
-        if (recorded.uuid.empty() || chip.uuid.empty() || recorded.uuid == chip.uuid) continue;
-        return absl::FailedPreconditionError(absl::StrCat(
-            "device ", device.device, " is other hardware now: it was ", recorded.uuid, " at ",
-            recorded.pci_bus_id, " when the claim was prepared and is ", chip.uuid, " at ",
-            chip.pci_bus_id, "; delete the pod to get a new allocation"));
-      }
-    }
-  }
-  return absl::OkStatus();
+  return inventory == nullptr ? absl::OkStatus() : CheckIdentity(record, *inventory);
 }
 
 std::vector<PreparedDevice> ClaimEngine::Answer(const ClaimRecord& record) const {
@@ -384,7 +246,7 @@ std::vector<PreparedDevice> ClaimEngine::Answer(const ClaimRecord& record) const
 }
 
 absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
-    const ClaimReference& claim, Plan plan, absl::Time deadline) {
+    const ClaimReference& claim, ClaimPlan plan, absl::Time deadline) {
   const absl::Time holder_deadline = std::min(deadline, SteadyNow() + options_.holder_wait);
   while (true) {
     const uint64_t seen = ChangeCount();
@@ -412,10 +274,8 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
             "the claim is still prepared with another allocation: the kubelet has to unprepare it "
             "first, which it does when the claim's earlier pod has stopped");
       }
-      ASCEND_RETURN_IF_ERROR(CheckIdentity(**existing));
-      for (size_t i = 0; i < plan.record.devices.size(); ++i) {
-        KeepKnownFacts((*existing)->devices[i], &plan.record.devices[i]);
-      }
+      ASCEND_RETURN_IF_ERROR(CheckKnownIdentity(**existing));
+      KeepKnownFacts(**existing, &plan.record);
     } else if (absl::IsUnimplemented(existing.status())) {
       // A newer driver knows more about this claim than we could write.
       return existing.status();
@@ -427,7 +287,8 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
     // changes.
     ASCEND_RETURN_IF_ERROR(cdi_store_.Write(paths_.cdi_file(claim.uid), spec,
                                             {.rewrite_identical = true, .durable = false}))
-        .With("CDI file");
+        .With("the CDI file cannot be written; check that ", cdi_store_.directory(),
+              " on the node is writable for the driver and has room");
     if (!existing.ok() || **existing != plan.record) {
       if (absl::Status written = records_.Write(plan.record); !written.ok()) {
         // A damaged record keeps its CDI file: that is what still withholds its chips.
@@ -435,7 +296,8 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
           const absl::Status undone = cdi_store_.Remove(paths_.cdi_file(claim.uid));
           if (!undone.ok()) LogWarning("CDI file remains", {{"error", undone}});
         }
-        return Annotate(written, "claim record");
+        return Annotate(written, absl::StrCat("the claim record cannot be written; check that ",
+                                              records_.directory(), " is writable and has room"));
       }
       RecordsChanged();
     }
@@ -453,7 +315,7 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::Prepare(const ClaimRefe
     }
     ASCEND_ASSIGN_OR_RETURN(ClaimGate gate, ClaimGate::Open(paths_.claim_lock(reference.uid)));
     ASCEND_ASSIGN_OR_RETURN(const kube::ResourceClaim claim, GetClaim(reference, deadline));
-    ASCEND_ASSIGN_OR_RETURN(Plan plan, MakePlan(reference, claim, deadline));
+    ASCEND_ASSIGN_OR_RETURN(ClaimPlan plan, MakePlan(reference, claim, deadline));
     if (plan.record.devices.empty()) return std::vector<PreparedDevice>();
     ASCEND_RETURN_IF_ERROR(gate.Enter(std::min(options_.lock_wait, deadline - SteadyNow())));
     return PrepareInsideGate(reference, std::move(plan), deadline);
@@ -571,7 +433,7 @@ absl::Status ClaimEngine::RestoreCdiFile(const ClaimRecord& listed) {
   if (absl::IsNotFound(record.status())) return absl::OkStatus();
   ASCEND_RETURN_IF_ERROR(record.status());
   // After a reboot a node of the recorded number may be another chip.
-  ASCEND_RETURN_IF_ERROR(CheckIdentity(**record));
+  ASCEND_RETURN_IF_ERROR(CheckKnownIdentity(**record));
   ASCEND_RETURN_IF_ERROR(injector_.CheckNodes(ChipsOf(**record)));
   ASCEND_ASSIGN_OR_RETURN(const cdi::Spec spec, injector_.BuildSpec(paths_.cdi_kind(), **record));
   return cdi_store_.Write(paths_.cdi_file(listed.claim_uid), spec, {});

@@ -25,6 +25,7 @@
 #include "base/core/mutex.h"
 #include "cdi/store.h"
 #include "kubeletplugin/claims/injection.h"
+#include "kubeletplugin/claims/plan.h"
 #include "kubeletplugin/claims/record_store.h"
 #include "kubeletplugin/devices.h"
 #include "kubeletplugin/kube/client.h"
@@ -32,12 +33,6 @@
 #include "vnpu/chip.h"
 
 namespace ascend::kubeletplugin {
-
-struct ClaimReference {
-  std::string namespace_name;
-  std::string name;
-  std::string uid;
-};
 
 struct PreparedDevice {
   std::vector<std::string> requests;  // base names
@@ -88,18 +83,18 @@ class ClaimEngine {
   void SetRecordsChangedCallback(std::function<void()> callback);
 
  private:
-  struct Plan;  // what a claim asks of this node, checked
-
   absl::StatusOr<kube::ResourceClaim> GetClaim(const ClaimReference& claim, absl::Time deadline);
-  absl::StatusOr<Plan> MakePlan(const ClaimReference& reference, const kube::ResourceClaim& claim,
-                                absl::Time deadline);
+  absl::StatusOr<ClaimPlan> MakePlan(const ClaimReference& reference,
+                                     const kube::ResourceClaim& claim, absl::Time deadline);
   absl::StatusOr<std::shared_ptr<const vnpu::Inventory>> WaitForInventory(absl::Time deadline);
   absl::StatusOr<std::vector<PreparedDevice>> PrepareInsideGate(const ClaimReference& claim,
-                                                                Plan plan, absl::Time deadline);
+                                                                ClaimPlan plan,
+                                                                absl::Time deadline);
   // Who holds one of these chips, other than `claim_uid`; empty if nobody.
   absl::StatusOr<std::string> FindHolder(const std::string& claim_uid,
                                          const std::vector<int>& physical_ids);
-  absl::Status CheckIdentity(const ClaimRecord& record) const;
+  // As far as the inventory is known.
+  absl::Status CheckKnownIdentity(const ClaimRecord& record) const;
   std::vector<PreparedDevice> Answer(const ClaimRecord& record) const;
   void SweepOrphanedCdiFiles(const RecordStore::Contents& contents);
   void SweepStaleClaimLocks();
