@@ -29,7 +29,7 @@ class HealthServerTest : public ::testing::Test {
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
     ASSERT_GT(server_->port(), 0);
-    stub_ = health::Health::NewStub(grpc::CreateChannel(absl::StrCat("localhost:", server_->port()),
+    stub_ = health::Health::NewStub(grpc::CreateChannel(absl::StrCat("127.0.0.1:", server_->port()),
                                                         grpc::InsecureChannelCredentials()));
   }
   void Set(absl::Status live, absl::Status ready) {
@@ -108,7 +108,7 @@ TEST_F(HealthServerTest, ACheckThatTakesLongDelaysNoOther) {
       },
       [] { return absl::OkStatus(); });
   ASSERT_THAT(server, IsOk());
-  stub_ = health::Health::NewStub(grpc::CreateChannel(absl::StrCat("localhost:", (*server)->port()),
+  stub_ = health::Health::NewStub(grpc::CreateChannel(absl::StrCat("127.0.0.1:", (*server)->port()),
                                                       grpc::InsecureChannelCredentials()));
   std::thread slow([&] { EXPECT_EQ(Check("liveness"), "SERVING"); });
   {
