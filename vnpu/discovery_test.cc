@@ -164,7 +164,10 @@ TEST(DiscoveryTest, AFailingCallHidesOnlyItsChipOrAttribute) {
 #undef ASCEND_NAME
   };
   for (const std::string function : kFunctions) {
-    subject.node.Call({.function = function, .physical_id = 3, .return_code = -8005});
+    // Replaces the one before.
+    subject.node.Edit([&](nlohmann::json& json) {
+      json["calls"] = {{function, {{"physicalID", 3}, {"return", -8005}}}};
+    });
     Inventory expected = baseline;
     if (kSkips.count(function) > 0) {
       expected.chips.erase(expected.chips.begin() + 3);
@@ -178,10 +181,11 @@ TEST(DiscoveryTest, AFailingCallHidesOnlyItsChipOrAttribute) {
       cost->second(expected.chips[3]);
     }
     EXPECT_EQ(Text(subject.Run()), Text(expected)) << function;
-    subject.node.Call({.function = function, .physical_id = 3});
   }
   // Everything at once.
-  subject.node.Call({.function = "*", .physical_id = 3, .return_code = -8009});
+  subject.node.Edit([](nlohmann::json& json) {
+    json["calls"] = {{"*", {{"physicalID", 3}, {"return", -8009}}}};
+  });
   const Inventory without = subject.Run();
   EXPECT_THAT(PhysicalIds(without), ElementsAre(0, 1, 2, 4, 5, 6, 7));
   EXPECT_THAT(without.skipped, SizeIs(1));

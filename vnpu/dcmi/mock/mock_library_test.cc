@@ -1,5 +1,7 @@
 // The mock as a client sees it: through dlopen and the C ABI.
 #include <dlfcn.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
@@ -9,6 +11,7 @@
 #include "base/core/file.h"
 #include "base/core/status_matchers.h"
 #include "base/core/temp_dir.h"
+#include "base/core/unique_fd.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "vnpu/dcmi/abi.h"
@@ -39,6 +42,21 @@ class MockLibrary {
  private:
   TempDir directory_;
   void* const handle_;
+};
+
+// Tells when a file of a directory was read.
+class ReadWatch {
+ public:
+  explicit ReadWatch(const std::string& directory) : fd_(inotify_init1(IN_CLOEXEC)) {
+    EXPECT_GE(inotify_add_watch(fd_.get(), directory.c_str(), IN_CLOSE_NOWRITE), 0);
+  }
+  void Wait() const {
+    char events[4096];
+    EXPECT_GT(read(fd_.get(), events, sizeof(events)), 0);
+  }
+
+ private:
+  const UniqueFd fd_;
 };
 
 #define FN(library, name) library.Get<name##_fn>(#name)
@@ -175,10 +193,12 @@ TEST(MockLibraryTest, HangsUntilToldOtherwise) {
   ASSERT_EQ(FN(library, dcmi_init)(), DCMI_OK);
   const auto health = FN(library, dcmi_get_device_health);
   node.Call({.function = "dcmi_get_device_health", .hang = true});
+  const ReadWatch watch(node.directory());
   std::future<int> answer = std::async(std::launch::async, [health] {
     unsigned value = 0;
     return health(0, 0, &value);
   });
+  watch.Wait();  // the call has read that it shall hang
   EXPECT_EQ(answer.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
   int logic = -1;
   EXPECT_EQ(FN(library, dcmi_get_device_logic_id)(&logic, 2, 0), DCMI_OK)
