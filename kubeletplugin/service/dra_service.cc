@@ -79,12 +79,12 @@ grpc::ServerUnaryReactor* ForEachClaim(grpc::CallbackServerContext* context, con
     pending->left = claims.size();
   }
   for (auto& [uid, claim] : claims) {
-    pool.Submit([=, claim = std::move(claim)] {
-      const auto result = operation(claim);
+    pool.Submit([=, reference = std::move(claim)] {
+      const auto result = operation(reference);
       bool last = false;
       {
         MutexLock lock(&pending->mutex);
-        FillAnswer(result, &(*response->mutable_claims())[claim.uid]);
+        FillAnswer(result, &(*response->mutable_claims())[reference.uid]);
         last = --pending->left == 0;
       }
       if (last) reactor->Finish(grpc::Status::OK);

@@ -82,11 +82,11 @@ class HealthServer::Impl final : public grpc::health::v1::Health::CallbackServic
 
   const std::function<absl::Status()> live_;
   const std::function<absl::Status()> ready_;
-  TaskPool pool_{kMaxChecks};
   Mutex mutex_;
   std::map<std::string, std::string> last_ ABSL_GUARDED_BY(mutex_);
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
+  TaskPool pool_{kMaxChecks};  // the first to go: its tasks use the rest
 };
 
 HealthServer::HealthServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <chrono>
 #include <string>
 
@@ -40,7 +41,7 @@ class RegistrationServiceTest : public ::testing::Test {
     return stub_->NotifyRegistrationStatus(&context, status, &response).ok();
   }
 
-  int changes_ = 0;
+  std::atomic<int> changes_ = 0;
   RegistrationState state_;
   TempDir dir_;
   std::unique_ptr<grpc::Service> service_;
