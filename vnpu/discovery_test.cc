@@ -68,6 +68,7 @@ const Chip* Find(const Inventory& inventory, int physical_id) {
 
 std::vector<int> PhysicalIds(const Inventory& inventory) {
   std::vector<int> ids;
+  ids.reserve(inventory.chips.size());
   for (const Chip& chip : inventory.chips) ids.push_back(chip.physical_id);
   return ids;
 }

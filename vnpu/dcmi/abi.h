@@ -53,7 +53,7 @@ extern "C" {
   X(-99999, UNKNOWN)
 
 enum {
-#define ASCEND_DCMI_RETURN_CODE(code, name) DCMI_##name = code,
+#define ASCEND_DCMI_RETURN_CODE(code, name) DCMI_##name = (code),
   ASCEND_DCMI_RETURN_CODES(ASCEND_DCMI_RETURN_CODE)
 #undef ASCEND_DCMI_RETURN_CODE
 };
@@ -652,6 +652,7 @@ typedef void (*dcmi_fault_event_callback)(struct dcmi_event* event);
 // clang-format on
 
 // name##_fn: the pointer type of each function.
+// NOLINTNEXTLINE(bugprone-macro-parentheses): `parameters` brings its own
 #define ASCEND_DCMI_POINTER_TYPE(name, parameters) typedef int(*name##_fn) parameters;
 ASCEND_DCMI_V1_FUNCTIONS(ASCEND_DCMI_POINTER_TYPE)
 ASCEND_DCMI_V2_FUNCTIONS(ASCEND_DCMI_POINTER_TYPE)

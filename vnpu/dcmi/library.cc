@@ -98,7 +98,8 @@ std::vector<std::string> PathWarnings(const std::string& library) {
 std::string LoadedPath(void* handle, const std::string& fallback) {
   link_map* map = nullptr;
   std::string path = fallback;
-  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && map->l_name[0] != '\0') {
+  if (dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map != nullptr &&
+      map->l_name[0] != '\0') {
     path = map->l_name;
   }
   char resolved[PATH_MAX];
@@ -170,7 +171,7 @@ absl::Status Library::Initialise() {
   Generation generation = Generation::kCards;
   absl::Status status = DCMI_CALL(dcmi_init);
   if (!status.ok()) {
-    const absl::Status second = DCMI_CALL(dcmiv2_init);
+    absl::Status second = DCMI_CALL(dcmiv2_init);
     if (!second.ok()) {
       // The generation that the library has at all tells why; the other one is only "not there".
       if (!absl::IsUnimplemented(status)) return status;
@@ -221,7 +222,7 @@ absl::StatusOr<std::vector<ChipAddress>> Library::Units(int card) {
   if (generation() == Generation::kFlat) return std::vector<ChipAddress>{{card, 0}};
   std::vector<ChipAddress> units;
   Out<int> max, mcu, cpu;
-  const absl::Status by_id =
+  absl::Status by_id =
       DCMI_CALL(dcmi_get_device_id_in_card, card, &max.value, &mcu.value, &cpu.value);
   if (!by_id.ok()) {
     Out<int> count;
@@ -406,7 +407,7 @@ absl::StatusOr<MemoryInfo> Library::HbmMemory(ChipAddress chip) {
 absl::StatusOr<MemoryInfo> Library::DdrMemory(ChipAddress chip) {
   if (generation() == Generation::kFlat) return NotInThisGeneration("DDR memory");
   Out<struct dcmi_get_memory_info_stru> v3;
-  const absl::Status status =
+  absl::Status status =
       DCMI_CALL(dcmi_get_device_memory_info_v3, chip.card, chip.device, &v3.value);
   if (status.ok()) {
     return MemoryInfo{static_cast<int64_t>(v3.value.memory_size),

@@ -19,7 +19,6 @@ namespace {
 
 using ::ascend::dcmi::mock::TestNode;
 using ::testing::AllOf;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
@@ -231,6 +230,7 @@ TEST(LibraryTest, RunsOneCallAtATime) {
   node.Call({.function = "dcmi_get_device_health", .delay_ms = 40});
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::future<absl::Status>> calls;
+  calls.reserve(3);
   for (int card = 0; card < 3; ++card) {
     calls.push_back(std::async(std::launch::async,
                                [&library, card] { return library->Health({card, 0}).status(); }));

@@ -61,8 +61,9 @@ absl::string_view ReturnCodeName(int code) {
     ASCEND_DCMI_RETURN_CODES(ASCEND_NAME_CASE)
 #undef ASCEND_NAME_CASE
     default:
-      return "UNKNOWN";
+      break;
   }
+  return "UNKNOWN";
 }
 
 absl::Status StatusFromCode(int code, absl::string_view function) {

@@ -123,8 +123,7 @@ absl::Status SetCall(const std::string& node_directory, const CallEdit& edit) {
     const bool misbehaves =
         edit.return_code.has_value() || edit.delay_ms > 0 || edit.hang || edit.crash;
     // The first that fits counts, so what is about one chip goes first.
-    if (misbehaves && filtered) kept.insert(kept.begin(), std::move(entry));
-    if (misbehaves && !filtered) kept.push_back(std::move(entry));
+    if (misbehaves) kept.insert(filtered ? kept.begin() : kept.end(), std::move(entry));
     if (kept.empty()) {
       calls.erase(edit.function);
     } else {

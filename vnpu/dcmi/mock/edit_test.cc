@@ -87,6 +87,7 @@ TEST(EditTest, KeepsOneBehaviourPerFilter) {
 TEST(EditTest, ConcurrentEditorsLoseNothing) {
   TestNode node("8x910B3");
   std::vector<std::thread> editors;
+  editors.reserve(8);
   for (int chip = 0; chip < 8; ++chip) {
     editors.emplace_back(
         [&node, chip] { EXPECT_THAT(SetOnChip(node.directory(), chip, {"health=2"}), IsOk()); });

@@ -34,8 +34,7 @@ std::string ExecutableDirectory() {
 // The shipped descriptions: where they are installed, or beside the program in a build tree.
 std::string NodesDirectory(const std::string& flag) {
   if (!flag.empty()) return flag;
-  const std::string installed =
-      absl::StrCat(ExecutableDirectory(), "/../share/ascend-dra/mock-nodes");
+  std::string installed = absl::StrCat(ExecutableDirectory(), "/../share/ascend-dra/mock-nodes");
   if (access(installed.c_str(), F_OK) == 0) return installed;
   return absl::StrCat(ExecutableDirectory(), "/nodes");
 }

@@ -21,7 +21,6 @@ namespace ascend::dcmi::mock {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 // The library's functions by name, from an instance of its own. Stays loaded, as with any client:
 // a call may still run in it.
@@ -211,6 +210,7 @@ TEST(MockLibraryTest, ServesThreadsWhileTheNodeChanges) {
   ASSERT_EQ(FN(library, dcmi_init)(), DCMI_OK);
   const auto health = FN(library, dcmi_get_device_health);
   std::vector<std::future<void>> callers;
+  callers.reserve(4);
   for (int card = 0; card < 4; ++card) {
     callers.push_back(std::async(std::launch::async, [health, card] {
       for (int i = 0; i < 200; ++i) {
