@@ -126,7 +126,9 @@ absl::Status DriverStack::MakeMockNode() {
   for (const bool device_nodes : {true, false}) {
     if (device_nodes && ::geteuid() != 0) continue;
     if (!device_nodes) command.push_back("--no-device-nodes");
-    ASCEND_ASSIGN_OR_RETURN(auto tool, ChildProcess::Start(command, Path("mock-node.log")));
+    ASCEND_ASSIGN_OR_RETURN(
+        auto tool,
+        ChildProcess::Start(command, Path(device_nodes ? "mknod.log" : "mock-node.log")));
     const std::optional<int> end = tool->WaitForEnd(absl::Seconds(30));
     if (end == 0) {
       has_device_nodes_ = device_nodes;

@@ -528,26 +528,25 @@ class Kubelet::Impl {
     void* tag;
     bool ok;
     while (queue_->Next(&tag, &ok)) {
+      // Before the tag is looked at: Adopt made it under the lock, and ThreadSanitizer does not see
+      // that the queue orders the two.
+      MutexLock lock(&mutex_);
       std::unique_ptr<ConnectionWatch> watch(static_cast<ConnectionWatch*>(tag));
       Instance& instance = *watch->instance;
-      const grpc_connectivity_state state = instance.channel->GetState(true);
-      {
-        MutexLock lock(&mutex_);
-        const bool connected = state == GRPC_CHANNEL_READY && !instance.removed;
-        if (connected != instance.info.connected) {
-          instance.info.connected = connected;
-          UpdateWipe(instance.info.driver);
-          changed_.SignalAll();
-        }
-        if (instance.removed) {
-          --watched_connections_;
-          changed_.SignalAll();
-          continue;
-        }
+      watch->state = instance.channel->GetState(true);
+      const bool connected = watch->state == GRPC_CHANNEL_READY && !instance.removed;
+      if (connected != instance.info.connected) {
+        instance.info.connected = connected;
+        UpdateWipe(instance.info.driver);
       }
-      watch->state = state;
-      ConnectionWatch* raw = watch.release();
-      raw->instance->channel->NotifyOnStateChange(state, After(kConnectionPoll), queue_.get(), raw);
+      if (instance.removed) {
+        --watched_connections_;
+        changed_.SignalAll();
+        continue;
+      }
+      instance.channel->NotifyOnStateChange(watch->state, After(kConnectionPoll), queue_.get(),
+                                            watch.get());
+      watch.release();  // the queue has it
     }
   }
 
