@@ -227,8 +227,7 @@ class ApiServer::Impl {
     Target target;
     if (!ParseTarget(request.path, &target)) target = {};
     const std::string verb = VerbOf(request, target);
-    Recording recording = Begin(request, verb);
-    std::optional<Rule> rule = TakeRule(verb, request.path, recording);
+    const auto [recording, rule] = Begin(request, verb);
     if (rule.has_value() && !Delay(*rule)) {
       responder.Drop();
       return;
@@ -340,7 +339,10 @@ class ApiServer::Impl {
   };
   using Recording = size_t;
 
-  Recording Begin(const HttpRequest& request, const std::string& verb) {
+  // Records the request and takes the rule for it, in one step: whoever sees the request recorded
+  // can rely on its rule. Returns late if the rule lets it hang.
+  std::pair<Recording, std::optional<Rule>> Begin(const HttpRequest& request,
+                                                  const std::string& verb) {
     MutexLock lock(&mutex_);
     requests_.push_back({.verb = verb,
                          .path = request.path,
@@ -349,31 +351,26 @@ class ApiServer::Impl {
                          .user_agent = HeaderValue(request, "user-agent"),
                          .authorization = HeaderValue(request, "authorization")});
     changed_.SignalAll();
-    return next_request_++;
+    const Recording recording = next_request_++;
+    const auto it = std::find_if(rules_.begin(), rules_.end(), [&](const NumberedRule& numbered) {
+      return (numbered.rule.verb.empty() || numbered.rule.verb == verb) &&
+             absl::StartsWith(request.path, numbered.rule.path_prefix);
+    });
+    if (it == rules_.end()) return {recording, std::nullopt};
+    const int id = it->id;
+    const Rule taken = it->rule;
+    if (taken.hang) hanging_.insert(id);
+    if (it->rule.count > 0 && --it->rule.count == 0) rules_.erase(it);
+    if (taken.hang) {
+      while (!stopping_ && hanging_.count(id) != 0) changed_.Wait(&mutex_);
+    }
+    return {recording, taken};
   }
 
   void End(Recording recording, int status) {
     MutexLock lock(&mutex_);
     if (recording >= first_request_) requests_[recording - first_request_].status = status;
     changed_.SignalAll();
-  }
-
-  std::optional<Rule> TakeRule(const std::string& verb, const std::string& path, Recording) {
-    MutexLock lock(&mutex_);
-    for (auto it = rules_.begin(); it != rules_.end(); ++it) {
-      Rule& rule = it->rule;
-      if (!rule.verb.empty() && rule.verb != verb) continue;
-      if (!absl::StartsWith(path, rule.path_prefix)) continue;
-      Rule taken = rule;
-      const int id = it->id;
-      if (taken.hang) hanging_.insert(id);
-      if (rule.count > 0 && --rule.count == 0) rules_.erase(it);
-      if (taken.hang) {
-        while (!stopping_ && hanging_.count(id) != 0) changed_.Wait(&mutex_);
-      }
-      return taken;
-    }
-    return std::nullopt;
   }
 
   // False if the server stops meanwhile.
