@@ -235,6 +235,7 @@ absl::Status ClaimEngine::CheckKnownIdentity(const ClaimRecord& record) const {
 
 std::vector<PreparedDevice> ClaimEngine::Answer(const ClaimRecord& record) const {
   std::vector<PreparedDevice> answer;
+  answer.reserve(record.devices.size());
   for (const RecordedDevice& device : record.devices) {
     answer.push_back({.requests = device.requests,
                       .pool = device.pool,
@@ -355,7 +356,7 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference) {
     }
     return gate.EndGeneration();
   };
-  const absl::Status status = unprepare();
+  absl::Status status = unprepare();
   if (!status.ok()) {
     LogError("claim could not be unprepared",
              {{"claim", Name(reference)}, {"claimUID", reference.uid}, {"error", status}});

@@ -368,7 +368,9 @@ absl::Status SlicePublisher::Store(kube::ResourceSlice slice, const kube::Resour
   NoticeDroppedFields(slice, *stored);
   on_server_[slice.name] = *stored;
   edited_since_.erase(slice.name);
-  written_[slice.name] = {std::move(slice), *std::move(stored)};
+  Written& written = written_[slice.name];
+  written.sent = std::move(slice);
+  written.stored = *std::move(stored);
   return absl::OkStatus();
 }
 
