@@ -55,6 +55,10 @@ function(ascend_add_test)
   if("concurrency" IN_LIST ARG_LABELS)
     add_dependencies(concurrency_tests ${ARG_NAME})
   endif()
+  if(ASCEND_DRA_SANITIZE MATCHES "address" AND "grpc" IN_LIST ARG_LABELS)
+    set_tests_properties(${ARG_NAME} PROPERTIES ENVIRONMENT
+      "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp")
+  endif()
   if(ASCEND_DRA_SANITIZE STREQUAL "thread")
     # System libraries are not instrumented. Suppressions only where gRPC is in the way: they could
     # hide a race of ours elsewhere.
