@@ -32,8 +32,8 @@ namespace ascend::kubeletplugin {
 namespace {
 
 constexpr size_t kMaxConcurrentOperations = 64;
-// An agent that crashed is back within this time, also when its container has to wait for its restart
-// (10, 20, 40 s); longer, and nobody knows how the chips are.
+// An agent that crashed is back within this time, also when its container has to wait for its
+// restart (10, 20, 40 s); longer, and nobody knows how the chips are.
 constexpr absl::Duration kAgentGrace = absl::Seconds(60);
 constexpr absl::Duration kStopGrace = absl::Seconds(15);
 constexpr absl::Duration kProbeTimeout = absl::Seconds(2);
