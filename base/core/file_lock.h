@@ -25,7 +25,7 @@ class FileLock {
   static absl::StatusOr<FileLock> Acquire(const std::string& path, absl::Duration timeout);
 
   // The same on a file that is open already, whether or not it still has a name. `path` is for
-  // messages and lets waiters of this process queue up without polling.
+  // messages only.
   static absl::StatusOr<FileLock> AcquireOpen(UniqueFd file, const std::string& path,
                                               absl::Duration timeout);
 

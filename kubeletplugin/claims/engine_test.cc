@@ -1180,6 +1180,25 @@ TEST_F(EngineTest, CdiFilesComeBackByThemselves) {
   EXPECT_THAT(ClaimLocks(), UnorderedElementsAre("claim-a", "claim-b"));
 }
 
+// Claims that are unprepared while they are being restored: no file comes back, no lock is left.
+TEST_F(EngineTest, RestoringLeavesNothingOfUnpreparedClaims) {
+  auto plugin = Start();
+  for (int round = 0; round < 20; ++round) {
+    for (int chip = 0; chip < 8; ++chip) {
+      const std::string uid = absl::StrCat("uid-", chip);
+      Claim(uid, {Result(absl::StrCat("npu-", chip))});
+      ASSERT_THAT(plugin->engine.Prepare(Ref(uid)), IsOk());
+    }
+    for (int chip = 0; chip < 8; ++chip) ::unlink(CdiPath(absl::StrCat("uid-", chip)).c_str());
+    // They are restored in ascending order, from a list that was made before.
+    for (int chip = 7; chip >= 0; --chip) {
+      ASSERT_THAT(plugin->engine.Unprepare(Ref(absl::StrCat("uid-", chip))), IsOk());
+    }
+  }
+  plugin.reset();
+  ExpectNothingLeft();
+}
+
 // What stood in the way may go by itself: a kernel driver that is loaded late, for example.
 TEST_F(EngineTest, RestoringIsTriedAgain) {
   auto plugin = Start();
