@@ -35,6 +35,7 @@ constexpr size_t kMaxConcurrentOperations = 64;
 // An agent that crashed is back within this time, also when its container has to wait for its
 // restart (10, 20, 40 s); longer, and nobody knows how the chips are.
 constexpr absl::Duration kAgentGrace = absl::Seconds(60);
+constexpr absl::Duration kRecordsRetry = absl::Seconds(5);
 constexpr absl::Duration kStopGrace = absl::Seconds(15);
 constexpr absl::Duration kProbeTimeout = absl::Seconds(2);
 constexpr absl::Duration kPodResourcesTimeout = absl::Seconds(5);
@@ -175,6 +176,9 @@ class Plugin::Impl {
       LogError("claim records cannot be read, slices stay as they are",
                {{"error", contents.status()}});
       wanted.known = false;
+      wanted.unknown_because =
+          absl::StrCat("claim records cannot be read: ", contents.status().message());
+      wanted.ask_again_after = kRecordsRetry;  // nothing tells when the directory is well again
     }
     return wanted;
   }
