@@ -77,9 +77,11 @@ FileLock::~FileLock() { Release(); }
 
 void FileLock::Release() {
   if (!file_.valid()) return;
-  file_.Reset();  // closing the only descriptor of the open file drops the lock
   Releases& releases = AnyRelease();
+  // Under the mutex, which the next holder takes too: so what this thread wrote happens before what
+  // that one reads. The kernel's lock alone is no such promise in C++.
   MutexLock lock(&releases.mutex);
+  file_.Reset();  // closing the only descriptor of the open file drops the lock
   releases.changed.SignalAll();
 }
 
