@@ -6,8 +6,11 @@ endif()
 
 find_program(ASCEND_CCACHE ccache)
 if(ASCEND_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER "${ASCEND_CCACHE}")
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${ASCEND_CCACHE}")
+  # Paths below the source tree count as relative, so that another clone finds what this one compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${ASCEND_CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER "${CMAKE_CXX_COMPILER_LAUNCHER}")
+  add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}=.")
 endif()
 
 find_program(ASCEND_LLD ld.lld)
