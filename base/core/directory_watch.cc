@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/core/file.h"
 #include "base/core/status_macros.h"
@@ -46,6 +47,13 @@ constexpr uint32_t kParentEvents =
 constexpr uint32_t kEntryEvents =
     IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE;
 
+constexpr absl::string_view kWatchesHint = " (raise fs.inotify.max_user_watches)";
+
+absl::string_view InitHint(int error) {
+  if (error != EMFILE) return "";
+  return " (raise fs.inotify.max_user_instances, or the process's limit of open files)";
+}
+
 std::deque<std::string> Components(absl::string_view path) {
   return absl::StrSplit(path, '/', absl::SkipEmpty());
 }
@@ -57,13 +65,13 @@ std::string ParentOf(const std::string& directory) {
 
 }  // namespace
 
-// The way to the directory is walked component by component, links included, and every directory
+// The way to each directory is walked component by component, links included, and every directory
 // that is passed gets a watch for the one name that matters in it. So whatever step of the way
 // changes, the walk is repeated.
 class DirectoryWatch::Impl {
  public:
-  Impl(std::string path, std::function<void()> on_change)
-      : path_(std::move(path)), on_change_(std::move(on_change)) {}
+  Impl(std::vector<std::string> paths, std::function<void()> on_change)
+      : paths_(std::move(paths)), targets_(paths_.size(), -1), on_change_(std::move(on_change)) {}
   ~Impl() { Stop(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -72,12 +80,13 @@ class DirectoryWatch::Impl {
     inotify_ = UniqueFd(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
     if (!inotify_.valid()) {
       const int error = errno;
-      return ErrnoToStatus(error, absl::StrCat("watch ", path_, ": inotify_init1"));
+      return Annotate(ErrnoToStatus(error, "inotify_init1"),
+                      absl::StrCat("watch ", absl::StrJoin(paths_, ", "), InitHint(error)));
     }
     stop_ = UniqueFd(::eventfd(0, EFD_CLOEXEC));
     if (!stop_.valid()) {
       const int error = errno;
-      return ErrnoToStatus(error, absl::StrCat("watch ", path_, ": eventfd"));
+      return ErrnoToStatus(error, absl::StrCat("watch ", absl::StrJoin(paths_, ", "), ": eventfd"));
     }
     ASCEND_RETURN_IF_ERROR(Arm());
     thread_ = std::thread([this] { Run(); });
@@ -174,30 +183,34 @@ class DirectoryWatch::Impl {
     if (watched->second.is_target && (event.mask & kEntryEvents) != 0) *changed = true;
   }
 
-  // True if the path leads to another directory than before, or to one after none, or to none.
+  // True if a path leads to another directory than before, or to one after none, or to none.
   // A failure is retried after a while: nobody could do anything about it.
   bool Rearm() {
-    const int before = target_;
+    const std::vector<int> before = targets_;
     fully_armed_ = Arm().ok();
-    return target_ != before;
+    return targets_ != before;
   }
 
-  // Walks the path. Each directory is watched before the next component is looked up in it, so a
+  // Walks the paths. Each directory is watched before the next component is looked up in it, so a
   // change behind the walk's back shows up as an event.
   absl::Status Arm() {
     WatchMap armed;
-    const absl::StatusOr<int> target = Walk(&armed);
+    absl::Status status;
+    for (size_t i = 0; i < paths_.size(); ++i) {
+      const absl::StatusOr<int> target = Walk(paths_[i], &armed);
+      targets_[i] = target.value_or(-1);
+      status.Update(target.status());
+    }
     for (const auto& [wd, unused] : watches_) {
       if (armed.count(wd) == 0) ::inotify_rm_watch(inotify_.get(), wd);
     }
     watches_ = std::move(armed);
-    target_ = target.ok() ? *target : -1;
-    return target.status();
+    return status;
   }
 
   // The watch descriptor of the directory, -1 if there is none.
-  absl::StatusOr<int> Walk(WatchMap* armed) {
-    std::deque<std::string> rest = Components(path_);
+  absl::StatusOr<int> Walk(const std::string& path, WatchMap* armed) {
+    std::deque<std::string> rest = Components(path);
     std::string directory = "/";
     int links = 0;
     while (!rest.empty()) {
@@ -209,7 +222,7 @@ class DirectoryWatch::Impl {
         continue;
       }
       // A directory on the way that may be passed but not read cannot be watched; go on.
-      ASCEND_ASSIGN_OR_RETURN(const int wd, Watch(directory, kParentEvents));
+      ASCEND_ASSIGN_OR_RETURN(const int wd, Watch(directory, kParentEvents), "watch ", path);
       if (wd >= 0) (*armed)[wd].names.insert(name);
 
       const std::string entry = JoinPath(directory, name);
@@ -228,7 +241,7 @@ class DirectoryWatch::Impl {
       std::deque<std::string> components = Components(link);
       rest.insert(rest.begin(), components.begin(), components.end());
     }
-    ASCEND_ASSIGN_OR_RETURN(const int wd, Watch(directory, kTargetEvents));
+    ASCEND_ASSIGN_OR_RETURN(const int wd, Watch(directory, kTargetEvents), "watch ", path);
     if (wd >= 0) (*armed)[wd].is_target = true;
     return wd;
   }
@@ -241,26 +254,33 @@ class DirectoryWatch::Impl {
     if (wd >= 0) return wd;
     const int error = errno;
     if (error == ENOENT || error == ENOTDIR || error == EACCES) return -1;
-    return ErrnoToStatus(error, absl::StrCat("watch ", path_, ": inotify_add_watch ", directory));
+    return ErrnoToStatus(
+        error, absl::StrCat("inotify_add_watch ", directory, error == ENOSPC ? kWatchesHint : ""));
   }
 
-  const std::string path_;
+  const std::vector<std::string> paths_;
+  std::vector<int> targets_;  // the watches of the directories, -1 where there is none
   const std::function<void()> on_change_;
   UniqueFd inotify_;
   UniqueFd stop_;
-  // Below: used by Start(), then by the thread alone.
+  // Below, and targets_: used by Start(), then by the thread alone.
   WatchMap watches_;
-  int target_ = -1;
   bool fully_armed_ = true;
   std::thread thread_;
 };
 
 absl::StatusOr<std::unique_ptr<DirectoryWatch>> DirectoryWatch::Start(
     std::string path, std::function<void()> on_change) {
-  if (!absl::StartsWith(path, "/")) {
+  return Start(std::vector<std::string>{std::move(path)}, std::move(on_change));
+}
+
+absl::StatusOr<std::unique_ptr<DirectoryWatch>> DirectoryWatch::Start(
+    std::vector<std::string> paths, std::function<void()> on_change) {
+  for (const std::string& path : paths) {
+    if (absl::StartsWith(path, "/")) continue;
     return absl::InvalidArgumentError(absl::StrCat("watch ", path, ": not an absolute path"));
   }
-  auto impl = std::make_unique<Impl>(std::move(path), std::move(on_change));
+  auto impl = std::make_unique<Impl>(std::move(paths), std::move(on_change));
   ASCEND_RETURN_IF_ERROR(impl->Start());
   return std::unique_ptr<DirectoryWatch>(new DirectoryWatch(std::move(impl)));
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -17,7 +18,12 @@ class DirectoryWatch {
   // Runs `on_change` on a thread of its own after any create, write, rename or removal of an entry,
   // and after the directory appeared or vanished. Bursts are merged into one call. `on_change` is
   // not told what changed: look at the directory. It must not destroy the watch.
+  //
+  // kResourceExhausted, with the limit to raise, if the kernel has no room for the watch.
   static absl::StatusOr<std::unique_ptr<DirectoryWatch>> Start(std::string path,
+                                                               std::function<void()> on_change);
+  // The same for several directories at once, on one thread.
+  static absl::StatusOr<std::unique_ptr<DirectoryWatch>> Start(std::vector<std::string> paths,
                                                                std::function<void()> on_change);
   // Waits for a running `on_change` to return; none runs afterwards.
   ~DirectoryWatch();
