@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "cdi/registry.h"
 #include "cdi/spec.h"
 #include "nlohmann/json_fwd.hpp"
@@ -23,7 +24,15 @@ struct InjectionCompatibility {
   bool no_file_mode_from_host = false;  // < v1.1.0
   bool idmap_without_mappings = false;  // v1.1.1: idmap in every user namespace
   bool no_idmap = false;                // <= v1.1.0
+  // <= v1.1.1: edits are not validated again together, so two devices may give one network
+  // interface; the last one counts.
+  bool repeated_net_devices = false;
 };
+
+// What the reference library of a version does: "v0.8.1", with or without the "v", or "05ae4b5",
+// the commit between v1.1.0 and v1.1.1 that was tagged nowhere but is in the recorded vectors.
+// kInvalidArgument if `library_version` is neither.
+absl::StatusOr<InjectionCompatibility> CompatibilityOf(absl::string_view library_version);
 
 struct InjectionOptions {
   InjectionCompatibility compatibility;
@@ -31,10 +40,14 @@ struct InjectionOptions {
   std::function<int(const std::string& path, struct stat* info)> lstat;  // empty = the host's
 };
 
-// The devices of `qualified_names` in their order, applied to `config`. All or nothing: on an error
-// `config` is unchanged. kNotFound, naming all of them in the order asked for, if names do not
-// resolve; kInvalidArgument if an edit or `config` has the wrong form; kFailedPrecondition with the
-// path if a device node of the host is missing or of another type.
+// The devices of `qualified_names` in their order, applied to `config`: first what their files have
+// for all devices, once per file, then what each device has. All or nothing: on an error `config`
+// is unchanged. No name at all is a success and changes nothing.
+//
+// kNotFound, naming all of them in the order asked for, if names do not resolve; kInvalidArgument
+// if an edit or `config` has the wrong form; kFailedPrecondition with the path if a device node of
+// the host is missing or of another type. Of `config` only the members that edits may touch are
+// looked at. Thread-safe for different `config`s.
 absl::Status Inject(const Snapshot& snapshot, const std::vector<std::string>& qualified_names,
                     nlohmann::json& config, const InjectionOptions& options = {});
 
@@ -42,7 +55,7 @@ absl::Status Inject(const Snapshot& snapshot, const std::vector<std::string>& qu
 std::vector<std::string> Unresolved(const Snapshot& snapshot,
                                     const std::vector<std::string>& qualified_names);
 
-// One set of edits, as Inject() applies it.
+// One set of edits, as Inject() applies it; the edits may come from anywhere and are validated.
 absl::Status ApplyEdits(const ContainerEdits& edits, nlohmann::json& config,
                         const InjectionOptions& options = {});
 

@@ -1,0 +1,259 @@
+#include "cdi/apply_edits.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/string_view.h"
+#include "cdi/oci_config.h"
+#include "nlohmann/json.hpp"
+
+namespace ascend::cdi {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kNowhere = static_cast<size_t>(-1);
+
+absl::string_view KeyOf(absl::string_view variable) {
+  return variable.substr(0, variable.find('='));
+}
+
+template <typename Pick>
+bool Any(const EditList& edits, Pick member) {
+  return std::any_of(edits.begin(), edits.end(),
+                     [&](const ContainerEdits* set) { return !(set->*member).empty(); });
+}
+
+// The first element of `array` whose member `key` is `text`.
+Json::iterator FindNamed(Json& array, const char* key, const std::string& text) {
+  return std::find_if(array.begin(), array.end(),
+                      [&](const Json& element) { return TextIn(element, key) == text; });
+}
+
+void PutList(const char* key, const std::vector<std::string>& list, Json& object) {
+  if (!list.empty()) object[key] = list;
+}
+
+Json DeviceOf(const CompleteNode& complete, const ProcessUser& user) {
+  const DeviceNode& node = *complete.node;
+  Json device = {{"path", node.path},
+                 {"type", std::string(complete.type)},
+                 {"major", complete.major},
+                 {"minor", complete.minor}};
+  if (complete.file_mode.has_value()) device["fileMode"] = *complete.file_mode;
+  const uint32_t uid = node.uid.value_or(user.uid);
+  const uint32_t gid = node.gid.value_or(user.gid);
+  if (node.uid.has_value() || uid > 0) device["uid"] = uid;
+  if (node.gid.has_value() || gid > 0) device["gid"] = gid;
+  return device;
+}
+
+Json RuleOf(const CompleteNode& complete) {
+  const std::string& permissions = complete.node->permissions;
+  Json rule = {{"allow", true},
+               {"type", std::string(complete.type)},
+               {"major", complete.major},
+               {"minor", complete.minor}};
+  if (permissions != "none") rule["access"] = permissions.empty() ? "rwm" : permissions;
+  return rule;
+}
+
+// "idmap" or "ridmap" if the mount is a bind mount without either, else empty.
+absl::string_view IdMapOptionOf(const Mount& mount) {
+  absl::string_view option = mount.type == "bind" ? "idmap" : "";
+  for (const std::string& given : mount.options) {
+    if (given == "idmap" || given == "ridmap") return "";
+    if (given == "bind") option = "idmap";
+    if (given == "rbind") option = "ridmap";
+  }
+  return option;
+}
+
+Json MountOf(const Mount& mount, bool map_ids) {
+  Json result = {{"destination", mount.container_path}, {"source", mount.host_path}};
+  if (!mount.type.empty()) result["type"] = mount.type;
+  PutList("options", mount.options, result);
+  const absl::string_view option = map_ids ? IdMapOptionOf(mount) : "";
+  if (!option.empty()) result["options"].push_back(std::string(option));
+  return result;
+}
+
+// How deep a destination is: the slashes of the path after "." and ".." are taken out.
+int DepthOf(absl::string_view path) {
+  const bool absolute = !path.empty() && path[0] == '/';
+  int names = 0;
+  int parents = 0;  // a relative path may begin with any number of ".."
+  while (!path.empty()) {
+    const absl::string_view name = path.substr(0, path.find('/'));
+    path.remove_prefix(std::min(name.size() + 1, path.size()));
+    if (name.empty() || name == ".") continue;
+    if (name != "..") {
+      ++names;
+    } else if (names > 0) {
+      --names;
+    } else if (!absolute) {
+      ++parents;
+    }
+  }
+  if (absolute) return std::max(names, 1);
+  return std::max(names + parents - 1, 0);
+}
+
+// Parents before what is mounted below them.
+void SortMounts(bool by_name, Json::array_t& mounts) {
+  struct Key {
+    int depth;
+    Json* mount;
+  };
+  std::vector<Key> keys;
+  keys.reserve(mounts.size());
+  for (Json& mount : mounts) keys.push_back({DepthOf(TextIn(mount, "destination")), &mount});
+  const auto less = [by_name](const Key& a, const Key& b) {
+    if (a.depth != b.depth) return a.depth < b.depth;
+    return by_name && TextIn(*a.mount, "destination") < TextIn(*b.mount, "destination");
+  };
+  if (std::is_sorted(keys.begin(), keys.end(), less)) return;
+  std::stable_sort(keys.begin(), keys.end(), less);
+  Json::array_t sorted;
+  sorted.reserve(mounts.size());
+  for (const Key& key : keys) sorted.push_back(std::move(*key.mount));
+  mounts = std::move(sorted);
+}
+
+Json HookOf(const Hook& hook) {
+  Json result = {{"path", hook.path}};
+  PutList("args", hook.args, result);
+  PutList("env", hook.env, result);
+  if (hook.timeout.has_value()) result["timeout"] = *hook.timeout;
+  return result;
+}
+
+Json IntelRdtOf(const IntelRdt& rdt) {
+  Json result = Json::object();
+  if (!rdt.clos_id.empty()) result["closID"] = rdt.clos_id;
+  if (!rdt.l3_cache_schema.empty()) result["l3CacheSchema"] = rdt.l3_cache_schema;
+  if (!rdt.mem_bw_schema.empty()) result["memBwSchema"] = rdt.mem_bw_schema;
+  if (rdt.schemata.has_value()) PutList("schemata", *rdt.schemata, result);
+  if (rdt.enable_monitoring) result["enableMonitoring"] = true;
+  return result;
+}
+
+}  // namespace
+
+void ApplyEnv(const EditList& edits, const InjectionCompatibility& compatibility, Json& config) {
+  if (!Any(edits, &ContainerEdits::env)) return;
+  // Where each variable goes. The keys belong to the edits, so they outlive what is replaced.
+  absl::flat_hash_map<absl::string_view, size_t> places;
+  for (const ContainerEdits* set : edits) {
+    for (const std::string& variable : set->env) places.emplace(KeyOf(variable), kNowhere);
+  }
+  auto& env = ArrayIn(ObjectIn(config, "process"), "env").get_ref<Json::array_t&>();
+  for (size_t i = 0; i < env.size(); ++i) {
+    // Older releases looked for the key among whole "KEY=value" texts.
+    const absl::string_view text = env[i].get_ref<const std::string&>();
+    const auto place = places.find(compatibility.append_env ? text : KeyOf(text));
+    if (place != places.end()) place->second = i;  // of several, the last one counts
+  }
+  for (const ContainerEdits* set : edits) {
+    for (const std::string& variable : set->env) {
+      size_t& place = places[KeyOf(variable)];
+      if (place == kNowhere) {
+        place = env.size();
+        env.emplace_back(variable);
+      } else {
+        env[place] = variable;
+      }
+    }
+  }
+}
+
+void ApplyDeviceNodes(const std::vector<CompleteNode>& nodes, Json& config) {
+  if (nodes.empty()) return;
+  const ProcessUser user = ProcessUserOf(config);
+  Json& section = ObjectIn(config, "linux");
+  Json& devices = ArrayIn(section, "devices");
+  for (const CompleteNode& complete : nodes) {
+    // The first node of this path goes; a second one, should there be any, is replaced.
+    const auto first = FindNamed(devices, "path", complete.node->path);
+    auto place = devices.end();
+    if (first != devices.end()) {
+      devices.erase(first);
+      place = FindNamed(devices, "path", complete.node->path);
+    }
+    if (place != devices.end()) {
+      *place = DeviceOf(complete, user);
+    } else {
+      devices.push_back(DeviceOf(complete, user));
+    }
+    if (complete.type != "b" && complete.type != "c") continue;
+    ArrayIn(ObjectIn(section, "resources"), "devices").push_back(RuleOf(complete));
+  }
+}
+
+void ApplyNetDevices(const EditList& edits, Json& config) {
+  if (!Any(edits, &ContainerEdits::net_devices)) return;
+  Json& net_devices = ObjectIn(ObjectIn(config, "linux"), "netDevices");
+  for (const ContainerEdits* set : edits) {
+    for (const NetDevice& device : set->net_devices) {
+      net_devices[device.host_interface_name] = {{"name", device.name}};
+    }
+  }
+}
+
+void ApplyMounts(const EditList& edits, const InjectionCompatibility& compatibility, Json& config) {
+  if (!Any(edits, &ContainerEdits::mounts)) return;
+  const UserNamespace user_namespace = UserNamespaceOf(config);
+  const bool map_ids =
+      !compatibility.no_idmap &&
+      (user_namespace == UserNamespace::kMapped ||
+       (user_namespace == UserNamespace::kWithoutMappings && compatibility.idmap_without_mappings));
+  Json& mounts = ArrayIn(config, "mounts");
+  for (const ContainerEdits* set : edits) {
+    for (const Mount& mount : set->mounts) {
+      const auto first = FindNamed(mounts, "destination", mount.container_path);
+      if (first != mounts.end()) mounts.erase(first);
+      mounts.push_back(MountOf(mount, map_ids));
+    }
+  }
+  SortMounts(compatibility.sort_mounts_by_name, mounts.get_ref<Json::array_t&>());
+}
+
+void ApplyHooks(const EditList& edits, Json& config) {
+  for (const ContainerEdits* set : edits) {
+    for (const Hook& hook : set->hooks) {
+      ArrayIn(ObjectIn(config, "hooks"), hook.hook_name.c_str()).push_back(HookOf(hook));
+    }
+  }
+}
+
+void ApplyIntelRdt(const EditList& edits, Json& config) {
+  for (auto set = edits.rbegin(); set != edits.rend(); ++set) {
+    if (!(*set)->intel_rdt.has_value()) continue;
+    ObjectIn(config, "linux")["intelRdt"] = IntelRdtOf(*(*set)->intel_rdt);
+    return;
+  }
+}
+
+void ApplyAdditionalGids(const EditList& edits, Json& config) {
+  if (!Any(edits, &ContainerEdits::additional_gids)) return;
+  absl::flat_hash_set<uint32_t> present = {0};  // 0 is never added
+  if (const Json* process = FindMember(config, "process")) {
+    const Json* user = FindMember(*process, "user");
+    const Json* gids = user == nullptr ? nullptr : FindMember(*user, "additionalGids");
+    if (gids != nullptr) {
+      for (const Json& gid : *gids) present.insert(gid.get<uint32_t>());
+    }
+  }
+  for (const ContainerEdits* set : edits) {
+    for (const uint32_t gid : set->additional_gids) {
+      if (!present.insert(gid).second) continue;
+      ArrayIn(ObjectIn(ObjectIn(config, "process"), "user"), "additionalGids").push_back(gid);
+    }
+  }
+}
+
+}  // namespace ascend::cdi
