@@ -13,9 +13,16 @@
 
 namespace ascend::cdi {
 
-// Limits of every reader.
+// Limits of every reader, and a lower one for YAML: yaml-cpp may need 200 bytes of memory for one
+// of hostile text.
 inline constexpr size_t kMaxDocumentSize = 4 << 20;
+inline constexpr size_t kMaxYamlSize = 1 << 20;
 inline constexpr size_t kMaxDocumentDepth = 32;
+
+// A YAML scalar without quotes: a string, an integer or a boolean, as the member asks for.
+struct PlainScalar {
+  std::string text;
+};
 
 struct Member;
 struct Value {
@@ -23,7 +30,7 @@ struct Value {
   using Array = std::vector<Value>;
   using Object = std::vector<Member>;  // in the order of the file; keys are unique
   // uint64_t: only what int64_t cannot hold. double: everything with a point or an exponent.
-  std::variant<Null, bool, int64_t, uint64_t, double, std::string, Array, Object> data;
+  std::variant<Null, bool, int64_t, uint64_t, double, std::string, PlainScalar, Array, Object> data;
 };
 struct Member {
   std::string key;
@@ -33,7 +40,7 @@ struct Member {
 // Takes the members over by name and type, without the rules of validate.h. Refused are unknown
 // members, wrong types (nothing is converted), numbers out of range, and null inside arrays and
 // maps, on which runtimes crash. A member that is null is absent.
-absl::StatusOr<Spec> DecodeSpec(const Value& document);
+absl::StatusOr<Spec> DecodeSpec(Value document);
 
 }  // namespace ascend::cdi
 

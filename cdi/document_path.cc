@@ -17,13 +17,25 @@ bool IsPlainWord(absl::string_view key) {
 
 }  // namespace
 
-DocumentPath DocumentPath::Member(absl::string_view key) const {
-  if (!IsPlainWord(key)) return DocumentPath(absl::StrCat(text_, "[", Quote(key), "]"));
-  return DocumentPath(absl::StrCat(text_, text_.empty() ? "" : ".", key));
+void AppendMember(absl::string_view key, std::string* path) {
+  if (IsPlainWord(key)) {
+    absl::StrAppend(path, path->empty() ? "" : ".", key);
+  } else {
+    absl::StrAppend(path, "[", Quote(key), "]");
+  }
 }
 
-DocumentPath DocumentPath::Element(size_t index) const {
-  return DocumentPath(absl::StrCat(text_, "[", index, "]"));
+void AppendElement(size_t index, std::string* path) { absl::StrAppend(path, "[", index, "]"); }
+
+std::string DocumentPath::ToString() const {
+  if (outer_ == nullptr) return "";
+  std::string text = outer_->ToString();
+  if (key_.data() == nullptr) {
+    AppendElement(index_, &text);
+  } else {
+    AppendMember(key_, &text);
+  }
+  return text;
 }
 
 std::string Quote(absl::string_view text) {

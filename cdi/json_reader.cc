@@ -1,17 +1,16 @@
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
-#include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/core/status_macros.h"
 #include "cdi/document.h"
-#include "cdi/document_path.h"
+#include "cdi/document_builder.h"
 #include "cdi/json.h"
 #include "cdi/text.h"
 #include "cdi/validate.h"
@@ -20,18 +19,23 @@
 namespace ascend::cdi {
 namespace {
 
-absl::Status ErrorAt(absl::string_view text, size_t offset, absl::string_view problem) {
-  const absl::string_view before = text.substr(0, offset);
-  const size_t line = static_cast<size_t>(std::count(before.begin(), before.end(), '\n'));
-  const size_t newline = before.rfind('\n');
-  const size_t column = newline == absl::string_view::npos ? offset : offset - newline - 1;
-  return absl::InvalidArgumentError(
-      absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", problem));
-}
-
 bool IsSurrogateEscape(absl::string_view escape) {  // from the 'u' on
   return escape.size() >= 3 && (escape[1] == 'd' || escape[1] == 'D') &&
          absl::StrContains("89abcdefABCDEF", escape[2]);
+}
+
+// Bytes that CheckText has to look at more closely.
+constexpr std::array<bool, 256> kNeedsLook = [] {
+  std::array<bool, 256> table{};
+  for (int byte = 0; byte < 256; ++byte) table[byte] = byte < 0x20 || byte >= 0x7F || byte == '\\';
+  for (const char space : {'\t', '\n', '\r'}) table[space] = false;
+  return table;
+}();
+
+bool NeedsLook(absl::string_view text) {
+  bool found = false;
+  for (const char c : text) found |= kNeedsLook[static_cast<unsigned char>(c)];
+  return found;
 }
 
 // What a YAML parser refuses although it is JSON. The parser cannot tell: it hands out strings
@@ -41,23 +45,24 @@ absl::Status CheckText(absl::string_view text) {
     return absl::InvalidArgumentError(
         absl::StrCat("larger than ", kMaxDocumentSize, " bytes: ", text.size()));
   }
-  if (absl::StartsWith(text, "\xEF\xBB\xBF")) return ErrorAt(text, 0, "byte order mark");
+  if (!NeedsLook(text)) return absl::OkStatus();
+  if (absl::StartsWith(text, "\xEF\xBB\xBF")) return TextError(text, 0, "byte order mark");
   bool in_string = false;
   for (size_t at = 0; at < text.size();) {
     char32_t character;
     const size_t length = DecodeUtf8(text.substr(at), &character);
-    if (length == 0) return ErrorAt(text, at, "not valid UTF-8");
+    if (length == 0) return TextError(text, at, "not valid UTF-8");
     // The JSON parser takes NUL for the end of the text.
     const bool space = character == '\t' || character == '\n' || character == '\r';
     if (IsControlCharacter(character) && !space) {
-      return ErrorAt(text, at, "raw control character");
+      return TextError(text, at, "raw control character");
     }
     if (character == '"') in_string = !in_string;
     at += length;
     if (character != '\\' || !in_string || at == text.size()) continue;
-    if (text[at] == '/') return ErrorAt(text, at - 1, "the escape \\/ is unknown to YAML");
+    if (text[at] == '/') return TextError(text, at - 1, "the escape \\/ is unknown to YAML");
     if (text[at] == 'u' && IsSurrogateEscape(text.substr(at))) {
-      return ErrorAt(text, at - 1, "escaped surrogates are unknown to YAML");
+      return TextError(text, at - 1, "escaped surrogates are unknown to YAML");
     }
     // The escaped character; if it is not ASCII, the JSON parser says so.
     if (static_cast<unsigned char>(text[at]) < 0x80) ++at;
@@ -65,41 +70,38 @@ absl::Status CheckText(absl::string_view text) {
   return absl::OkStatus();
 }
 
-// Builds the tree. Every method returns false to stop the parser, and then status() says why.
-class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
+// Hands the parser's events to the builder. Every method returns false to stop the parser, and then
+// status() says why. Not derived from nlohmann::json_sax: the parser is a template, and calls that
+// are not virtual are faster.
+class JsonEvents {
  public:
-  explicit TreeBuilder(absl::string_view text) : text_(text) {}
+  using Json = nlohmann::json;
+
+  explicit JsonEvents(absl::string_view text) : text_(text) {}
 
   const absl::Status& status() const { return status_; }
-  Value TakeTree() { return std::move(root_); }
+  Value TakeDocument() { return std::move(builder_).Take(); }
 
-  bool null() override { return Put({}); }
-  bool boolean(bool value) override { return Put({value}); }
-  bool number_integer(number_integer_t value) override { return Put({int64_t{value}}); }
-  bool number_unsigned(number_unsigned_t value) override {
+  bool null() { return Put(Value::Null()); }
+  bool boolean(bool value) { return Put(value); }
+  bool number_integer(Json::number_integer_t value) { return Put(int64_t{value}); }
+  bool number_unsigned(Json::number_unsigned_t value) {
     if (value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      return Put({static_cast<int64_t>(value)});
+      return Put(static_cast<int64_t>(value));
     }
-    return Put({uint64_t{value}});
+    return Put(uint64_t{value});
   }
-  bool number_float(number_float_t value, const string_t&) override { return Put({value}); }
-  bool string(string_t& value) override { return Put({std::move(value)}); }
-  bool binary(binary_t&) override { return false; }  // not in JSON text
+  bool number_float(Json::number_float_t value, const std::string&) { return Put(value); }
+  bool string(std::string& value) { return Put(std::move(value)); }
+  bool binary(Json::binary_t&) { return false; }  // not in JSON text
 
-  bool start_object(size_t) override { return Open({Value::Object()}); }
-  bool key(string_t& key) override {
-    if (!open_.back().keys.insert(key).second) {
-      return Fail(Here().Member(key).Error("the key is there twice"));
-    }
-    std::get<Value::Object>(open_.back().value->data).push_back({std::move(key), {}});
-    return true;
-  }
-  bool end_object() override { return Close(); }
-  bool start_array(size_t) override { return Open({Value::Array()}); }
-  bool end_array() override { return Close(); }
+  bool start_object(size_t) { return Check(builder_.OpenObject()); }
+  bool key(std::string& key) { return Check(builder_.Key(std::move(key))); }
+  bool end_object() { return Close(); }
+  bool start_array(size_t) { return Check(builder_.OpenArray()); }
+  bool end_array() { return Close(); }
 
-  bool parse_error(size_t position, const std::string&,
-                   const nlohmann::json::exception& error) override {
+  bool parse_error(size_t position, const std::string&, const Json::exception& error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...": the
     // position is given our way, the rest is for people.
     absl::string_view problem = error.what();
@@ -107,66 +109,27 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     if (absl::StrContains(problem, "] parse error at ") && colon != absl::string_view::npos) {
       problem.remove_prefix(colon + 2);
     }
-    return Fail(ErrorAt(text_, position == 0 ? 0 : std::min(position - 1, text_.size()), problem));
+    return Check(
+        TextError(text_, position == 0 ? 0 : std::min(position - 1, text_.size()), problem));
   }
 
  private:
-  struct Container {
-    Value* value;
-    std::set<std::string> keys;  // of an object
-  };
-
-  bool Fail(absl::Status status) {
-    status_ = std::move(status);
-    return false;
-  }
-
-  // The place for the next value. The pointers to open containers stay valid: only the innermost
-  // one grows.
-  Value* Place() {
-    if (open_.empty()) return &root_;
-    Value& parent = *open_.back().value;
-    if (auto* array = std::get_if<Value::Array>(&parent.data)) return &array->emplace_back();
-    return &std::get<Value::Object>(parent.data).back().value;
-  }
-
-  bool Put(Value value) {
-    *Place() = std::move(value);
+  template <typename T>
+  bool Put(T data) {
+    builder_.Put(std::move(data));
     return true;
   }
-
-  bool Open(Value value) {
-    if (open_.size() == kMaxDocumentDepth) {
-      return Fail(Here().Error("nested deeper than ", kMaxDocumentDepth, " levels"));
-    }
-    Value* place = Place();
-    *place = std::move(value);
-    open_.push_back({place, {}});
-    return true;
-  }
-
   bool Close() {
-    open_.pop_back();
+    builder_.Close();
     return true;
   }
-
-  // The path of the innermost open container.
-  DocumentPath Here() const {
-    DocumentPath path;
-    for (size_t i = 0; i + 1 < open_.size(); ++i) {
-      const Value& value = *open_[i].value;
-      if (const auto* array = std::get_if<Value::Array>(&value.data)) {
-        path = path.Element(array->size() - 1);
-      } else {
-        path = path.Member(std::get<Value::Object>(value.data).back().key);
-      }
-    }
-    return path;
+  bool Check(absl::Status status) {
+    status_ = std::move(status);
+    return status_.ok();
   }
 
   const absl::string_view text_;
-  Value root_;
-  std::vector<Container> open_;
+  DocumentBuilder builder_;
   absl::Status status_;
 };
 
@@ -174,11 +137,9 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 
 absl::StatusOr<Spec> ReadJson(absl::string_view text) {
   ASCEND_RETURN_IF_ERROR(CheckText(text));
-  TreeBuilder builder(text);
-  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
-    return builder.status();
-  }
-  ASCEND_ASSIGN_OR_RETURN(Spec spec, DecodeSpec(builder.TakeTree()));
+  JsonEvents events(text);
+  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &events)) return events.status();
+  ASCEND_ASSIGN_OR_RETURN(Spec spec, DecodeSpec(events.TakeDocument()));
   ASCEND_RETURN_IF_ERROR(ValidateForReading(spec));
   return spec;
 }

@@ -24,8 +24,10 @@ struct SpecFile {
 bool IsSpecFileName(absl::string_view name);
 
 // Reads and validates one file, by ReadJson or ReadYaml after its extension. Follows symlinks, as
-// runtimes do. Never blocks: anything but a regular file is kFailedPrecondition. A file above
-// kMaxDocumentSize is kOutOfRange. Every error names the path.
+// runtimes do. Never blocks: anything but a regular file is kFailedPrecondition. kNotFound if there
+// is none, kPermissionDenied if it may not be read, kOutOfRange above kMaxDocumentSize (for YAML
+// kMaxYamlSize), kInvalidArgument for its content and for another extension. Every error names the
+// path. Thread-safe.
 absl::StatusOr<SpecFile> ReadSpecFile(const std::string& path);
 
 }  // namespace ascend::cdi

@@ -1,6 +1,20 @@
 #include "cdi/text.h"
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
 namespace ascend::cdi {
+namespace {
+
+// How many bytes of printable ASCII the text begins with: nearly all, in most texts.
+size_t PrintableAscii(absl::string_view text) {
+  size_t length = 0;
+  while (length < text.size() && text[length] >= 0x20 && text[length] < 0x7F) ++length;
+  return length;
+}
+
+}  // namespace
 
 size_t DecodeUtf8(absl::string_view text, char32_t* character) {
   const auto first = static_cast<unsigned char>(text[0]);
@@ -36,13 +50,14 @@ size_t DecodeUtf8(absl::string_view text, char32_t* character) {
 }
 
 bool IsValidUtf8(absl::string_view text) {
-  while (!text.empty()) {
+  while (true) {
+    text.remove_prefix(PrintableAscii(text));
+    if (text.empty()) return true;
     char32_t character;
     const size_t length = DecodeUtf8(text, &character);
     if (length == 0) return false;
     text.remove_prefix(length);
   }
-  return true;
 }
 
 bool IsControlCharacter(char32_t character) {
@@ -51,14 +66,24 @@ bool IsControlCharacter(char32_t character) {
 }
 
 bool HasControlCharacter(absl::string_view valid_utf8) {
-  while (!valid_utf8.empty()) {
+  while (true) {
+    valid_utf8.remove_prefix(PrintableAscii(valid_utf8));
+    if (valid_utf8.empty()) return false;
     char32_t character;
     const size_t length = DecodeUtf8(valid_utf8, &character);
     if (length == 0) return false;
     if (IsControlCharacter(character)) return true;
     valid_utf8.remove_prefix(length);
   }
-  return false;
+}
+
+absl::Status TextError(absl::string_view text, size_t offset, absl::string_view problem) {
+  const absl::string_view before = text.substr(0, offset);
+  const auto line = std::count(before.begin(), before.end(), '\n');
+  const size_t newline = before.rfind('\n');
+  const size_t column = newline == absl::string_view::npos ? offset : offset - newline - 1;
+  return absl::InvalidArgumentError(
+      absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", problem));
 }
 
 }  // namespace ascend::cdi

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace ascend::cdi {
@@ -19,6 +20,9 @@ bool IsValidUtf8(absl::string_view text);
 bool IsControlCharacter(char32_t character);
 
 bool HasControlCharacter(absl::string_view valid_utf8);
+
+// kInvalidArgument with "line 3, column 7: <problem>". Columns count bytes, both count from 1.
+absl::Status TextError(absl::string_view text, size_t offset, absl::string_view problem);
 
 }  // namespace ascend::cdi
 

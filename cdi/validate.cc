@@ -1,10 +1,10 @@
 #include "cdi/validate.h"
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/core/status_macros.h"
@@ -19,7 +19,8 @@ constexpr absl::string_view kHookNames[] = {"prestart",       "createRuntime", "
 constexpr size_t kMaxClosId = 4096;
 
 absl::Status CheckVersion(const Spec& spec) {
-  const DocumentPath path = DocumentPath().Member("cdiVersion");
+  const DocumentPath document;
+  const DocumentPath path = document.Member("cdiVersion");
   const std::optional<Version> version = ParseVersion(spec.version);
   if (!version.has_value()) return path.Error("unknown version ", Quote(spec.version));
   const Version minimum = MinimumVersion(spec);
@@ -81,8 +82,8 @@ absl::Status CheckIntelRdt(const IntelRdt& rdt, const DocumentPath& path) {
 }
 
 absl::Status CheckNetDevices(const std::vector<NetDevice>& devices, const DocumentPath& path) {
-  std::set<std::string> host_names;
-  std::set<std::string> names;
+  absl::flat_hash_set<absl::string_view> host_names;
+  absl::flat_hash_set<absl::string_view> names;
   for (size_t i = 0; i < devices.size(); ++i) {
     const DocumentPath at = path.Element(i);
     const DocumentPath host_name = at.Member("hostInterfaceName");
@@ -134,7 +135,7 @@ absl::Status ValidateForReading(const Spec& spec) {
   ASCEND_RETURN_IF_ERROR(ValidateEdits(spec.container_edits, document.Member("containerEdits")));
 
   const DocumentPath devices = document.Member("devices");
-  std::set<std::string> names;
+  absl::flat_hash_set<absl::string_view> names;
   for (size_t i = 0; i < spec.devices.size(); ++i) {
     const Device& device = spec.devices[i];
     const DocumentPath at = devices.Element(i);

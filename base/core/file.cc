@@ -61,9 +61,10 @@ absl::Status NotRegular(const std::string& path) {
   return absl::FailedPreconditionError(absl::StrCat(path, ": not a regular file"));
 }
 
-absl::StatusOr<std::string> ReadRelative(int dir_fd, const std::string& name, size_t max_size) {
+absl::StatusOr<std::string> ReadRelative(int dir_fd, const std::string& name, size_t max_size,
+                                         struct stat* file_info) {
+  struct stat& info = *file_info;
   // Looking before opening: opening a device node may already have an effect on the device.
-  struct stat info;
   if (::fstatat(dir_fd, name.c_str(), &info, 0) != 0) {
     const int error = errno;
     return ErrnoToStatus(error, DescribeAt(dir_fd, name));
@@ -191,12 +192,18 @@ absl::Status MakeDirectory(const std::string& path, mode_t mode) {
 }  // namespace
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_size) {
-  return ReadRelative(AT_FDCWD, path, max_size);
+  struct stat info;
+  return ReadRelative(AT_FDCWD, path, max_size, &info);
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_size, struct stat* info) {
+  return ReadRelative(AT_FDCWD, path, max_size, info);
 }
 
 absl::StatusOr<std::string> ReadFileAt(int dir_fd, const std::string& name, size_t max_size) {
   ASCEND_RETURN_IF_ERROR(CheckName(dir_fd, name));
-  return ReadRelative(dir_fd, name, max_size);
+  struct stat info;
+  return ReadRelative(dir_fd, name, max_size, &info);
 }
 
 absl::StatusOr<UniqueFd> OpenDirectory(const std::string& path) {

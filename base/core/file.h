@@ -4,6 +4,7 @@
 #ifndef ASCEND_DRA_BASE_CORE_FILE_H_
 #define ASCEND_DRA_BASE_CORE_FILE_H_
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -26,6 +27,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
                                      size_t max_size = kDefaultMaxFileSize);
 absl::StatusOr<std::string> ReadFileAt(int dir_fd, const std::string& name,
                                        size_t max_size = kDefaultMaxFileSize);
+// The same; `info` gets what fstat() says of the very file that is read.
+absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_size, struct stat* info);
 
 // Opens a directory for the *At functions. Never follows a symlink in the last component.
 absl::StatusOr<UniqueFd> OpenDirectory(const std::string& path);

@@ -1,0 +1,122 @@
+#include "cdi/yaml_text.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "base/core/status_macros.h"
+#include "cdi/text.h"
+
+namespace ascend::cdi {
+namespace {
+
+constexpr char32_t kLineSeparator = 0x2028;
+constexpr char32_t kParagraphSeparator = 0x2029;
+
+absl::string_view SkipAnchorAndTag(absl::string_view text) {
+  while (!text.empty()) {
+    if (text[0] == '&' || text[0] == '!') {
+      text.remove_prefix(std::min(text.find_first_of(" \t\r\n,[]{}"), text.size()));
+    } else if (text[0] == '#') {
+      text.remove_prefix(std::min(text.find('\n'), text.size()));
+    } else if (absl::StrContains(" \t\r\n", text[0])) {
+      text.remove_prefix(1);
+    } else {
+      break;
+    }
+  }
+  return text;
+}
+
+// `scalar` begins behind the opening quote.
+absl::string_view ProblemInDoubleQuotes(absl::string_view scalar) {
+  for (size_t at = 0; at < scalar.size(); ++at) {
+    if (scalar[at] == '"') return "";
+    if (scalar[at] != '\\') continue;
+    ++at;
+    if (at == scalar.size()) break;
+    if (scalar[at] == '/') return "the escape \\/ is unknown to YAML 1.1";
+    // yaml-cpp decodes these to single bytes.
+    if (scalar[at] == 'N' || scalar[at] == '_') return "the escapes \\N and \\_ are not supported";
+  }
+  return "the closing quote is missing";
+}
+
+absl::string_view ProblemInSingleQuotes(absl::string_view scalar) {
+  for (size_t at = 0; at < scalar.size(); ++at) {
+    if (scalar[at] != '\'') continue;
+    ++at;
+    if (at == scalar.size() || scalar[at] != '\'') return "";
+  }
+  return "the closing quote is missing";
+}
+
+absl::Status CheckCharacters(absl::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] == '\n' || text[at] == '\t' || (text[at] >= 0x20 && text[at] < 0x7F)) {
+      ++at;
+      continue;
+    }
+    char32_t character;
+    const size_t length = DecodeUtf8(text.substr(at), &character);
+    if (length == 0) return TextError(text, at, "not valid UTF-8");
+    if (character == '\r') {
+      if (!absl::StartsWith(text.substr(at + 1), "\n")) {
+        return TextError(text, at, "carriage return without a line feed");
+      }
+    } else if (IsControlCharacter(character)) {
+      return TextError(text, at, "raw control character");
+    } else if (character == kLineSeparator || character == kParagraphSeparator) {
+      return TextError(text, at, "raw line or paragraph separator");
+    }
+    at += length;
+  }
+  return absl::OkStatus();
+}
+
+// Up to the end of the first document.
+absl::Status CheckDirectives(absl::string_view text) {
+  bool directives = false;
+  bool in_document = false;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const absl::string_view line = absl::StripAsciiWhitespace(text.substr(at, end - at));
+    const bool separator = absl::StartsWith(text.substr(at), "---");
+    if (text[at] == '%') {
+      if (in_document) return TextError(text, at, "a directive inside of the document");
+      directives = true;
+    } else if (in_document) {
+      if (separator || absl::StartsWith(text.substr(at), "...")) break;
+    } else if (!line.empty() && line[0] != '#') {
+      if (directives && !separator) return TextError(text, at, "--- must follow a directive");
+      in_document = true;
+    }
+    at = end + 1;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckYamlText(absl::string_view text) {
+  ASCEND_RETURN_IF_ERROR(CheckCharacters(text));
+  return CheckDirectives(text);
+}
+
+ScalarSource LookAtScalar(absl::string_view text, size_t offset) {
+  const absl::string_view scalar = SkipAnchorAndTag(text.substr(std::min(offset, text.size())));
+  if (scalar.empty()) return {true, ""};
+  switch (scalar[0]) {
+    case '"':
+      return {false, ProblemInDoubleQuotes(scalar.substr(1))};
+    case '\'':
+      return {false, ProblemInSingleQuotes(scalar.substr(1))};
+    case '|':
+    case '>':
+      return {false, ""};
+    default:
+      return {true, ""};
+  }
+}
+
+}  // namespace ascend::cdi
