@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,6 +19,7 @@ import (
 type freedom struct {
 	traits []string
 	cause  string
+	isJSON bool
 }
 
 func (f *freedom) allow(trait, cause string) {
@@ -29,9 +33,8 @@ func (f *freedom) allow(trait, cause string) {
 
 // classify looks at a text of which the reference's verdict is known.
 func classify(file, content string, accepted bool) freedom {
-	var f freedom
-	isJSON := filepath.Ext(file) == ".json"
-	if isJSON && !json.Valid([]byte(content)) {
+	f := freedom{isJSON: filepath.Ext(file) == ".json"}
+	if f.isJSON && !json.Valid([]byte(content)) {
 		if accepted {
 			trimmed := strings.TrimLeft(content, " \t\r\n\ufeff")
 			if strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "#") {
@@ -43,8 +46,9 @@ func classify(file, content string, accepted bool) freedom {
 		return f
 	}
 	var document yaml.Node
-	if err := yaml.NewDecoder(strings.NewReader(content)).Decode(&document); err != nil {
-		if isJSON {
+	decoder := yaml.NewDecoder(strings.NewReader(content))
+	if err := decoder.Decode(&document); err != nil {
+		if f.isJSON {
 			f.traits = append(f.traits, "valid-json-refused")
 		}
 		return f
@@ -52,13 +56,44 @@ func classify(file, content string, accepted bool) freedom {
 	if !accepted {
 		return f
 	}
-	if isJSON && strings.Contains(content, "\u0085") {
+	if f.isJSON && strings.Contains(content, "\u0085") {
 		f.allow("yaml-folding", "folded-line-break")
+	}
+	if !f.isJSON {
+		if oddLineBreak.MatchString(content) {
+			f.allow("yaml", "odd-line-break")
+		}
+		var next yaml.Node
+		if err := decoder.Decode(&next); err != nil && !errors.Is(err, io.EOF) {
+			f.allow("yaml", "text-behind-document")
+		}
+		f.syntax(&document, content)
 	}
 	if len(document.Content) == 1 {
 		f.walk(document.Content[0], reflect.TypeOf(specs.Spec{}), 0)
 	}
 	return f
+}
+
+// A carriage return alone, and the Unicode line breaks.
+var oddLineBreak = regexp.MustCompile("\r([^\n]|$)|[\u0085\u2028\u2029]")
+
+// syntax looks for ways to write a node that are not in common use.
+func (f *freedom) syntax(node *yaml.Node, content string) {
+	usual := map[yaml.Kind]string{yaml.ScalarNode: "!!str", yaml.MappingNode: "!!map", yaml.SequenceNode: "!!seq"}
+	if node.Style&yaml.TaggedStyle != 0 && node.ShortTag() != usual[node.Kind] {
+		f.allow("yaml", "explicit-tag")
+	}
+	if node.Style&yaml.DoubleQuotedStyle != 0 && strings.ContainsAny(node.Value, "\u0085\u00a0") &&
+		(strings.Contains(content, `\N`) || strings.Contains(content, `\_`)) {
+		f.allow("yaml", "escape")
+	}
+	if node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 && (node.Anchor != "" || node.Style&yaml.TaggedStyle != 0) {
+		f.allow("yaml", "anchored-block")
+	}
+	for _, child := range node.Content {
+		f.syntax(child, content)
+	}
 }
 
 // walk looks for what only the reference's decoder takes for a value of the type.
@@ -153,6 +188,10 @@ func (f *freedom) scalar(node *yaml.Node, want reflect.Type) {
 		right = "!!bool"
 	case reflect.Int, reflect.Int64, reflect.Uint32:
 		right = "!!int"
+	}
+	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle
+	if f.isJSON && right == "!!str" && node.Style&quoted == 0 && tag == right {
+		tag = "!!float" // too large a number for the reference, which then has it for text
 	}
 	if right != "" && tag != right && tag != "!!null" {
 		f.allow("coercion", "scalar-type")

@@ -15,10 +15,10 @@ func lstat(path string) any {
 	if err := unix.Lstat(path, &info); err != nil {
 		return nil
 	}
-	kinds := map[uint32]string{unix.S_IFCHR: "c", unix.S_IFBLK: "b", unix.S_IFIFO: "p"}
+	kinds := map[uint32]string{unix.S_IFCHR: "c", unix.S_IFBLK: "b", unix.S_IFIFO: "p", unix.S_IFDIR: "dir", unix.S_IFLNK: "link"}
 	kind, ok := kinds[info.Mode&unix.S_IFMT]
 	if !ok {
-		kind = "other"
+		kind = "file" // or a socket, which makes no difference
 	}
 	return map[string]any{
 		"type": kind, "major": unix.Major(info.Rdev), "minor": unix.Minor(info.Rdev), "mode": info.Mode &^ unix.S_IFMT,

@@ -57,7 +57,7 @@ func (r random) toYAML(v *value) string {
 			"%YAML 1.2\n", "\n\n# c\n---\n", "--- # c\n", "--- ", "---\n---\n", "...\n", "\ufeff", "--- !!map\n", "--- &a\n", "--- |\n", "#\n", "\t\n",
 			"---\n...\n") + body
 	case 7, 8:
-		body += r.of("---\nfoo: 1\n", "...\n", "...\ngarbage\n", "--- \n", "...\n---\n[", "---\n\"", "# end", "...\n\x01", "...\n%YAML 1.1\n", "\t",
+		body += r.of("---\nfoo: 1\n", "...\n", "...\ngarbage\n", "--- \n", "...\n---\n[", "# end", "...\n\x01", "...\n%YAML 1.1\n", "\t",
 			"foo", "...x\n", "---x\n", "--- *a\n", "...\n\u0080")
 	case 9:
 		body = strings.ReplaceAll(body, "\n", r.of("\r\n", "\r", "\n\n", " \n", "\t\n", "\u0085", "\u2028"))
