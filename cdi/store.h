@@ -37,10 +37,11 @@ class Store {
   // a device node behind it changed, since runtimes may keep what they looked up until the file
   // changes. A missing directory is created as by Prepare().
   //
-  // Not synced to disk when `durable` is false: right for /var/run/cdi, which is a tmpfs.
+  // `durable` syncs the file and its directory to disk. On a tmpfs, as /var/run/cdi is one, there is
+  // nothing to sync.
   struct WriteOptions {
     bool rewrite_identical = false;
-    bool durable = false;
+    bool durable = true;
   };
   absl::Status Write(const std::string& file_name, const Spec& spec,
                      const WriteOptions& options) const;

@@ -26,14 +26,19 @@ function(ascend_add_library)
   target_include_directories(${target} ${scope} "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
 endfunction()
 
-# ascend_add_executable(NAME <program> SOURCES ... DEPS ...): a program that is installed.
+# ascend_add_executable(NAME <program> [COMPONENT <component>] SOURCES ... DEPS ...): a program that is
+#   installed.
 function(ascend_add_executable)
-  cmake_parse_arguments(ARG "" "NAME" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME;COMPONENT" "SOURCES;DEPS" ${ARGN})
+  if(NOT ARG_COMPONENT)
+    set(ARG_COMPONENT driver)
+  endif()
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_include_directories(${ARG_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS})
   target_compile_definitions(${ARG_NAME} PRIVATE ASCEND_DRA_VERSION="${PROJECT_VERSION}")
-  install(TARGETS ${ARG_NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS ${ARG_NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+    COMPONENT ${ARG_COMPONENT})
 endfunction()
 
 # ascend_add_test(NAME <test> SOURCES ... DEPS ... [LABELS ...] [TIMEOUT seconds])
@@ -90,4 +95,33 @@ function(ascend_add_protos)
     GENERATE_EXTENSIONS .grpc.pb.h .grpc.pb.cc)
   # Building the library is the simplest way to have its headers made.
   add_dependencies(generated_sources ${target})
+endfunction()
+
+# ascend_install_package(NAME <package> COMPONENT <component> TARGETS <target>... DEPENDENCIES <package>...)
+#   Installs libraries with their public headers so that find_package(<package>) finds them as
+#   ascend::<name>. Headers go below include/ascend, where "cdi/spec.h" means the same as here.
+function(ascend_install_package)
+  cmake_parse_arguments(ARG "" "NAME;COMPONENT" "TARGETS;DEPENDENCIES" ${ARGN})
+  include(CMakePackageConfigHelpers)
+  foreach(target ${ARG_TARGETS})
+    string(REPLACE "ascend_" "" name ${target})
+    set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  endforeach()
+  install(TARGETS ${ARG_TARGETS} EXPORT ${ARG_NAME}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${ARG_COMPONENT}
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ascend COMPONENT ${ARG_COMPONENT})
+  set(directory ${CMAKE_INSTALL_LIBDIR}/cmake/${ARG_NAME})
+  install(EXPORT ${ARG_NAME} NAMESPACE ascend:: FILE ${ARG_NAME}Targets.cmake
+    DESTINATION ${directory} COMPONENT ${ARG_COMPONENT})
+  set(config "include(CMakeFindDependencyMacro)\n")
+  foreach(dependency ${ARG_DEPENDENCIES})
+    string(APPEND config "find_dependency(${dependency})\n")
+  endforeach()
+  string(APPEND config "include(\"\${CMAKE_CURRENT_LIST_DIR}/${ARG_NAME}Targets.cmake\")\n")
+  file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}Config.cmake" "${config}")
+  write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}ConfigVersion.cmake"
+    COMPATIBILITY SameMinorVersion)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}Config.cmake"
+    "${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}ConfigVersion.cmake"
+    DESTINATION ${directory} COMPONENT ${ARG_COMPONENT})
 endfunction()

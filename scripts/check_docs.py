@@ -1,5 +1,5 @@
-"""Checks the documentation: every relative link leads to a file, and the Chinese README shows the
-same commands as the English one."""
+"""Checks the documentation: every relative link leads to a file, the Chinese README shows the same
+commands as the English one, and cdi/README.md shows the example that the tests build."""
 import pathlib
 import re
 import subprocess
@@ -29,10 +29,19 @@ def code_blocks(name):
     return [re.sub(r"\s*(^|\s)#.*$", "", block, flags=re.M).strip() for block in FENCE.findall(text)]
 
 
+def shows(document, language, source):
+    """Whether the document has a block in this language with exactly the source file's text."""
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / document).read_text(encoding="utf-8"), re.M | re.S)
+    return (ROOT / source).read_text(encoding="utf-8") in blocks
+
+
 def main():
     problems = [problem for path in markdown_files() for problem in broken_links(path)]
     if code_blocks("README.md") != code_blocks("README.zh-CN.md"):
         problems.append("README.md and README.zh-CN.md show different commands or manifests")
+    for language, source in (("cpp", "cdi/example/main.cc"), ("cmake", "cdi/example/CMakeLists.txt")):
+        if not shows("cdi/README.md", language, source):
+            problems.append(f"cdi/README.md does not show {source} as it is")
     print("\n".join(problems))
     return 1 if problems else 0
 

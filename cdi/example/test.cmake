@@ -1,0 +1,35 @@
+# Installs the package into a directory of its own, builds the example against it as an outsider
+# would, and runs it.
+#   cmake -D BUILD=... -D WORK=... -D EXAMPLE=... -D CXX=... -D FLAGS=... -P test.cmake
+file(REMOVE_RECURSE "${WORK}")
+file(MAKE_DIRECTORY "${WORK}/specs")
+function(run)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY OUTPUT_VARIABLE output)
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix" --component cdi)
+run("${CMAKE_COMMAND}" -S "${EXAMPLE}" -B "${WORK}/build" -G Ninja "-DCMAKE_CXX_COMPILER=${CXX}"
+  "-DCMAKE_CXX_FLAGS=${FLAGS}" "-DCMAKE_PREFIX_PATH=${WORK}/prefix")
+run("${CMAKE_COMMAND}" --build "${WORK}/build")
+run("${WORK}/build/inject-device" "${WORK}/specs")
+string(JSON path GET "${output}" linux devices 0 path)
+string(JSON env GET "${output}" process env 0)
+if(NOT path STREQUAL "/dev/null" OR NOT env STREQUAL "DEVICE=zero")
+  message(FATAL_ERROR "the example printed ${output}")
+endif()
+# Only what the package promises is installed: no header of ours that includes a private one.
+file(GLOB_RECURSE headers "${WORK}/prefix/include/*.h")
+foreach(header ${headers})
+  file(STRINGS "${header}" includes REGEX "^#include \"(cdi|base)/")
+  foreach(line ${includes})
+    string(REGEX REPLACE "^#include \"(.*)\".*" "\\1" included "${line}")
+    if(NOT EXISTS "${WORK}/prefix/include/ascend/${included}")
+      message(FATAL_ERROR "${header} includes ${included}, which is not installed")
+    endif()
+  endforeach()
+endforeach()
+run("${WORK}/prefix/bin/ascend-cdi" list --spec-dir "${WORK}/specs")
+if(NOT output MATCHES "example.com/null=zero")
+  message(FATAL_ERROR "the installed ascend-cdi printed ${output}")
+endif()
+message("[  PASSED  ] 1 test.")  # as GoogleTest says it, for those who count
