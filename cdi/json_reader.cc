@@ -38,6 +38,56 @@ bool NeedsLook(absl::string_view text) {
   return found;
 }
 
+// The most characters from a key's opening quote to its colon that YAML allows.
+constexpr size_t kMaxKeyLength = 1024;
+
+// How long the keys are in the text, which the parser does not tell. Called only if there may be
+// long ones.
+absl::Status CheckKeyLengths(absl::string_view text) {
+  size_t open = absl::string_view::npos;
+  size_t characters = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const bool continues = (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+    if (!continues) ++characters;
+    if (open == absl::string_view::npos) {
+      if (text[at] == '"') {
+        open = at;
+        characters = 0;
+      }
+      continue;
+    }
+    if (text[at] == '\\') {
+      ++at;
+      ++characters;
+      continue;
+    }
+    if (text[at] != '"') continue;
+    size_t behind = text.find_first_not_of(" \t", at + 1);
+    if (behind == absl::string_view::npos) behind = text.size();
+    if (absl::StartsWith(text.substr(behind), ":") && characters + (behind - at) > kMaxKeyLength) {
+      return TextError(text, open, "a key of more than 1024 characters, which YAML does not allow");
+    }
+    open = absl::string_view::npos;
+  }
+  return absl::OkStatus();
+}
+
+// For YAML a key ends with its line. JSON has no line breaks inside of strings, so this looks
+// between them only.
+absl::Status CheckColons(absl::string_view text) {
+  constexpr absl::string_view kSpace = " \t\r\n";
+  for (size_t colon = text.find(':'); colon != absl::string_view::npos;
+       colon = text.find(':', colon + 1)) {
+    if (colon == 0 || !absl::StrContains(kSpace, text[colon - 1])) continue;
+    const size_t last = text.find_last_not_of(kSpace, colon - 1);
+    const size_t space = last == absl::string_view::npos ? 0 : last + 1;
+    if (text.substr(space, colon - space).find_first_of("\r\n") == absl::string_view::npos)
+      continue;
+    return TextError(text, colon, "not on the line of the key, which YAML does not allow");
+  }
+  return absl::OkStatus();
+}
+
 // What a YAML parser refuses although it is JSON. The parser cannot tell: it hands out strings
 // after decoding.
 absl::Status CheckText(absl::string_view text) {
@@ -45,6 +95,7 @@ absl::Status CheckText(absl::string_view text) {
     return absl::InvalidArgumentError(
         absl::StrCat("larger than ", kMaxDocumentSize, " bytes: ", text.size()));
   }
+  ASCEND_RETURN_IF_ERROR(CheckColons(text));
   if (!NeedsLook(text)) return absl::OkStatus();
   if (absl::StartsWith(text, "\xEF\xBB\xBF")) return TextError(text, 0, "byte order mark");
   bool in_string = false;
@@ -96,7 +147,14 @@ class JsonEvents {
   bool binary(Json::binary_t&) { return false; }  // not in JSON text
 
   bool start_object(size_t) { return Check(builder_.OpenObject()); }
-  bool key(std::string& key) { return Check(builder_.Key(std::move(key))); }
+  bool key(std::string& key) {
+    // An escape is up to six times as long as what it stands for.
+    if (key.size() > kMaxKeyLength / 6 && !keys_checked_) {
+      keys_checked_ = true;
+      if (!Check(CheckKeyLengths(text_))) return false;
+    }
+    return Check(builder_.Key(std::move(key)));
+  }
   bool end_object() { return Close(); }
   bool start_array(size_t) { return Check(builder_.OpenArray()); }
   bool end_array() { return Close(); }
@@ -130,6 +188,7 @@ class JsonEvents {
 
   const absl::string_view text_;
   DocumentBuilder builder_;
+  bool keys_checked_ = false;
   absl::Status status_;
 };
 

@@ -286,6 +286,36 @@ TEST(ReadJsonTest, RefusesWhatYamlParsersRefuse) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
+TEST(ReadJsonTest, KeysEndWithTheirLine) {
+  const std::string good = WithEdits(R"({"env":["A= :"]})");
+  for (const char* space : {"\n", "\r", "\r\n", " \n\t", "\n\n "}) {
+    EXPECT_THAT(
+        ReadJson(absl::StrReplaceAll(good, {{"\"env\":", absl::StrCat("\"env\"", space, ":")}})),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not on the line of the key")))
+        << space;
+  }
+  EXPECT_THAT(ReadJson(absl::StrReplaceAll(good, {{"\"env\":", "\n\"env\" \t:\n"}})), IsOk());
+  EXPECT_THAT(ReadJson("\n:"), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(ReadJsonTest, KeysHaveAtMost1024Characters) {
+  const auto with_key = [](const std::string& key) {
+    return absl::StrReplaceAll(
+        WithEdits(R"({"env":["A=1"]})"),
+        {{"\"devices\"", absl::StrCat("\"annotations\":{\"", key, "\":\"1\"},\"devices\"")}});
+  };
+  const std::string longest(1022, 'a');  // and the quotes
+  std::string wide;
+  for (int i = 0; i < 1022; ++i) wide += "\xC3\xA9";
+  EXPECT_THAT(ReadJson(with_key(longest)), IsOk());
+  EXPECT_THAT(ReadJson(with_key(wide)), IsOk());
+  EXPECT_THAT(ReadJson(with_key(longest.substr(6) + "\\u0061")), IsOk());
+  for (const std::string& key : {longest + "a", wide + "a", longest.substr(5) + "\\u0061",
+                                 longest + "\" \t", longest.substr(1) + "\\\""}) {
+    EXPECT_THAT(ReadJson(with_key(key)), StatusIs(absl::StatusCode::kInvalidArgument)) << key;
+  }
+}
+
 TEST(ReadJsonTest, AcceptsWhatYamlParsersAccept) {
   const struct {
     const char* text;

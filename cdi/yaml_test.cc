@@ -308,6 +308,30 @@ TEST(ReadYamlTest, TakesByteOrderMarkLineEndsAndDirectives) {
   EXPECT_THAT(ReadYaml("%YAML 1.1\n" + good), Refused("line 2, column 1: --- must follow"));
   EXPECT_THAT(ReadYaml(absl::StrCat(kHead, "%YAML 1.1\n", kDevices)),
               Refused("line 3, column 1: a directive inside of the document"));
+  EXPECT_THAT(ReadYaml("%TAG !e! tag:example.com,2000:\n%YAML 1.1 # c\n---\n" + good),
+              IsOkAndHolds(*spec));
+  for (const char* directive : {"%YAML 1.2", "%YAML 2.0", "%YAML", "%YAML 1.1 x", "%FOO", "%"}) {
+    EXPECT_THAT(ReadYaml(absl::StrCat("# c\n", directive, "\n---\n", good)),
+                Refused("line 2, column 1: "))
+        << directive;
+  }
+}
+
+TEST(ReadYamlTest, RefusesBlocksThatParsersReadDifferently) {
+  for (const char* block : {"|\n    b\n", "|-\n    b\n", "|+\n    b\n\n\n", ">\n    b\n\n    c\n",
+                            ">-\n    b\n", "|2-\n    b\n", ">2\n    b\n", "> # +\n    b\n"}) {
+    EXPECT_THAT(ReadYaml(WithAnnotations(absl::StrCat("a: ", block))), IsOk()) << block;
+    for (const char* properties : {"&x ", "!!str ", "&x !!str "}) {
+      EXPECT_THAT(ReadYaml(WithAnnotations(absl::StrCat("a: ", properties, block))),
+                  StatusIs(absl::StatusCode::kInvalidArgument))
+          << properties << block;
+    }
+  }
+  for (const char* block : {">+\n    b\n\n\n", ">2+\n    b\n", ">+2\n    b\n"}) {
+    EXPECT_THAT(ReadYaml(WithAnnotations(absl::StrCat("a: ", block))),
+                Refused("line 5, column 6: folded"))
+        << block;
+  }
 }
 
 TEST(ReadYamlTest, OnlyTheFirstDocumentCounts) {

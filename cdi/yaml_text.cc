@@ -1,9 +1,11 @@
 #include "cdi/yaml_text.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "base/core/status_macros.h"
 #include "cdi/text.h"
 
@@ -51,6 +53,16 @@ absl::string_view ProblemInSingleQuotes(absl::string_view scalar) {
   return "the closing quote is missing";
 }
 
+// `scalar` begins with | or >. yaml-cpp 0.7 gets these two wrong.
+absl::string_view ProblemInBlock(absl::string_view scalar, bool has_properties) {
+  if (has_properties) return "an anchor or tag before a block scalar is not supported";
+  const absl::string_view header = scalar.substr(0, scalar.find_first_of(" \t\r\n#"));
+  if (scalar[0] == '>' && absl::StrContains(header, '+')) {
+    return "folded text that keeps its last line breaks (>+) is not supported";
+  }
+  return "";
+}
+
 absl::Status CheckCharacters(absl::string_view text) {
   for (size_t at = 0; at < text.size();) {
     if (text[at] == '\n' || text[at] == '\t' || (text[at] >= 0x20 && text[at] < 0x7F)) {
@@ -74,6 +86,15 @@ absl::Status CheckCharacters(absl::string_view text) {
   return absl::OkStatus();
 }
 
+// The reference's parser knows YAML 1.1, and refuses what else a file says that it is.
+absl::string_view ProblemInDirective(absl::string_view line) {
+  const std::vector<absl::string_view> words =
+      absl::StrSplit(line.substr(0, line.find('#')), absl::ByAnyChar(" \t"), absl::SkipEmpty());
+  if (words[0] == "%TAG") return "";
+  if (words[0] != "%YAML") return "unknown directive";
+  return words.size() == 2 && words[1] == "1.1" ? "" : "the only version known is %YAML 1.1";
+}
+
 // Up to the end of the first document.
 absl::Status CheckDirectives(absl::string_view text) {
   bool directives = false;
@@ -84,6 +105,8 @@ absl::Status CheckDirectives(absl::string_view text) {
     const bool separator = absl::StartsWith(text.substr(at), "---");
     if (text[at] == '%') {
       if (in_document) return TextError(text, at, "a directive inside of the document");
+      const absl::string_view problem = ProblemInDirective(line);
+      if (!problem.empty()) return TextError(text, at, problem);
       directives = true;
     } else if (in_document) {
       if (separator || absl::StartsWith(text.substr(at), "...")) break;
@@ -104,7 +127,8 @@ absl::Status CheckYamlText(absl::string_view text) {
 }
 
 ScalarSource LookAtScalar(absl::string_view text, size_t offset) {
-  const absl::string_view scalar = SkipAnchorAndTag(text.substr(std::min(offset, text.size())));
+  const absl::string_view node = text.substr(std::min(offset, text.size()));
+  const absl::string_view scalar = SkipAnchorAndTag(node);
   if (scalar.empty()) return {true, ""};
   switch (scalar[0]) {
     case '"':
@@ -113,7 +137,7 @@ ScalarSource LookAtScalar(absl::string_view text, size_t offset) {
       return {false, ProblemInSingleQuotes(scalar.substr(1))};
     case '|':
     case '>':
-      return {false, ""};
+      return {false, ProblemInBlock(scalar, scalar.size() != node.size())};
     default:
       return {true, ""};
   }

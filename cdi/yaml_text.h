@@ -10,8 +10,8 @@
 namespace ascend::cdi {
 
 // Refuses the characters that the reference's parser refuses, those that it takes for line breaks
-// but yaml-cpp for text, and directives (%YAML) in places where yaml-cpp would take them for the
-// end of the document. kInvalidArgument with line and column.
+// but yaml-cpp for text, and directives: other than %YAML 1.1 and %TAG, or in places where yaml-cpp
+// would take them for the end of the document. kInvalidArgument with line and column.
 absl::Status CheckYamlText(absl::string_view text);
 
 // A scalar as it is written.

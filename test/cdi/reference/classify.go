@@ -78,6 +78,9 @@ func classify(file, content string, accepted bool) freedom {
 // A carriage return alone, and the Unicode line breaks.
 var oddLineBreak = regexp.MustCompile("\r([^\n]|$)|[\u0085\u2028\u2029]")
 
+// The header of a folded block that keeps its last line breaks.
+var keptBreaks = regexp.MustCompile(`>[0-9]?\+`)
+
 // syntax looks for ways to write a node that are not in common use.
 func (f *freedom) syntax(node *yaml.Node, content string) {
 	usual := map[yaml.Kind]string{yaml.ScalarNode: "!!str", yaml.MappingNode: "!!map", yaml.SequenceNode: "!!seq"}
@@ -90,6 +93,9 @@ func (f *freedom) syntax(node *yaml.Node, content string) {
 	}
 	if node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 && (node.Anchor != "" || node.Style&yaml.TaggedStyle != 0) {
 		f.allow("yaml", "anchored-block")
+	}
+	if node.Style&yaml.FoldedStyle != 0 && strings.HasSuffix(node.Value, "\n") && keptBreaks.MatchString(content) {
+		f.allow("yaml", "kept-breaks")
 	}
 	for _, child := range node.Content {
 		f.syntax(child, content)

@@ -111,7 +111,7 @@ func (r random) tryInjectCase(root string) (testCase, error) {
 // isCertain tells whether any library must accept or refuse the file: freedom there changes the
 // meaning of all other files.
 func isCertain(name, content string) bool {
-	certain := true
+	certain := !refusedForTab(name, content)
 	guard(func() result {
 		raw, err := cdi.ParseSpec([]byte(content))
 		accepted := err == nil && raw != nil
