@@ -37,8 +37,8 @@ class Store {
   // a device node behind it changed, since runtimes may keep what they looked up until the file
   // changes. A missing directory is created as by Prepare().
   //
-  // `durable` syncs the file and its directory to disk. On a tmpfs, as /var/run/cdi is one, there is
-  // nothing to sync.
+  // `durable` syncs the file and its directory to disk. On a tmpfs, as /var/run/cdi is one, there
+  // is nothing to sync.
   struct WriteOptions {
     bool rewrite_identical = false;
     bool durable = true;
