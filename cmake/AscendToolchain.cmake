@@ -36,3 +36,8 @@ if(ASCEND_DRA_SANITIZE)
   add_compile_options(-fsanitize=${ASCEND_DRA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${ASCEND_DRA_SANITIZE})
 endif()
+
+option(ASCEND_DRA_FUZZ "Build the libFuzzer targets, with clang; see scripts/fuzz.sh" OFF)
+if(ASCEND_DRA_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # coverage, for the libraries too
+endif()
