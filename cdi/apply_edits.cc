@@ -29,37 +29,74 @@ bool Any(const EditList& edits, Pick member) {
 }
 
 // The first element of `array` whose member `key` is `text`.
-Json::iterator FindNamed(Json& array, const char* key, const std::string& text) {
+Json::array_t::iterator FindNamed(Json::array_t& array, const char* key, const std::string& text) {
   return std::find_if(array.begin(), array.end(),
                       [&](const Json& element) { return TextIn(element, key) == text; });
 }
 
-void PutList(const char* key, const std::vector<std::string>& list, Json& object) {
-  if (!list.empty()) object[key] = list;
-}
+// Which of the names that edits ask for are taken by elements of a list in the configuration, so
+// that the list is not searched for each of them.
+class TakenNames {
+ public:
+  // The name is borrowed.
+  void AskFor(const std::string& name) { taken_.emplace(name, false); }
+  void MarkAll(const Json::array_t& array, const char* key) {
+    for (const Json& element : array) {
+      const auto asked = taken_.find(TextIn(element, key));
+      if (asked != taken_.end()) asked->second = true;
+    }
+  }
+  // Whether it was taken; it is from now on.
+  bool Take(const std::string& name) { return std::exchange(taken_[name], true); }
+
+ private:
+  absl::flat_hash_map<absl::string_view, bool> taken_;
+};
+
+// Builds an object from members in alphabetical order, which is several times as fast as an
+// initializer list.
+class ObjectBuilder {
+ public:
+  template <typename T>
+  void Add(const char* key, T&& value) {
+    members_.emplace_hint(members_.end(), key, std::forward<T>(value));
+  }
+  void AddText(const char* key, absl::string_view text) {
+    Add(key, Json::string_t(text.data(), text.size()));
+  }
+  void AddList(const char* key, const std::vector<std::string>& list) {
+    if (!list.empty()) Add(key, Json::array_t(list.begin(), list.end()));
+  }
+  Json Build() && { return Json(std::move(members_)); }
+
+ private:
+  Json::object_t members_;
+};
 
 Json DeviceOf(const CompleteNode& complete, const ProcessUser& user) {
   const DeviceNode& node = *complete.node;
-  Json device = {{"path", node.path},
-                 {"type", std::string(complete.type)},
-                 {"major", complete.major},
-                 {"minor", complete.minor}};
-  if (complete.file_mode.has_value()) device["fileMode"] = *complete.file_mode;
   const uint32_t uid = node.uid.value_or(user.uid);
   const uint32_t gid = node.gid.value_or(user.gid);
-  if (node.uid.has_value() || uid > 0) device["uid"] = uid;
-  if (node.gid.has_value() || gid > 0) device["gid"] = gid;
-  return device;
+  ObjectBuilder device;
+  if (complete.file_mode.has_value()) device.Add("fileMode", *complete.file_mode);
+  if (node.gid.has_value() || gid > 0) device.Add("gid", gid);
+  device.Add("major", complete.major);
+  device.Add("minor", complete.minor);
+  device.AddText("path", node.path);
+  device.AddText("type", complete.type);
+  if (node.uid.has_value() || uid > 0) device.Add("uid", uid);
+  return std::move(device).Build();
 }
 
 Json RuleOf(const CompleteNode& complete) {
   const std::string& permissions = complete.node->permissions;
-  Json rule = {{"allow", true},
-               {"type", std::string(complete.type)},
-               {"major", complete.major},
-               {"minor", complete.minor}};
-  if (permissions != "none") rule["access"] = permissions.empty() ? "rwm" : permissions;
-  return rule;
+  ObjectBuilder rule;
+  if (permissions != "none") rule.AddText("access", permissions.empty() ? "rwm" : permissions);
+  rule.Add("allow", true);
+  rule.Add("major", complete.major);
+  rule.Add("minor", complete.minor);
+  rule.AddText("type", complete.type);
+  return std::move(rule).Build();
 }
 
 // "idmap" or "ridmap" if the mount is a bind mount without either, else empty.
@@ -74,12 +111,17 @@ absl::string_view IdMapOptionOf(const Mount& mount) {
 }
 
 Json MountOf(const Mount& mount, bool map_ids) {
-  Json result = {{"destination", mount.container_path}, {"source", mount.host_path}};
-  if (!mount.type.empty()) result["type"] = mount.type;
-  PutList("options", mount.options, result);
-  const absl::string_view option = map_ids ? IdMapOptionOf(mount) : "";
-  if (!option.empty()) result["options"].push_back(std::string(option));
-  return result;
+  const absl::string_view id_map = map_ids ? IdMapOptionOf(mount) : "";
+  ObjectBuilder result;
+  result.AddText("destination", mount.container_path);
+  if (!mount.options.empty() || !id_map.empty()) {
+    Json::array_t options(mount.options.begin(), mount.options.end());
+    if (!id_map.empty()) options.emplace_back(std::string(id_map));
+    result.Add("options", std::move(options));
+  }
+  result.AddText("source", mount.host_path);
+  if (!mount.type.empty()) result.AddText("type", mount.type);
+  return std::move(result).Build();
 }
 
 // How deep a destination is: the slashes of the path after "." and ".." are taken out.
@@ -125,21 +167,22 @@ void SortMounts(bool by_name, Json::array_t& mounts) {
 }
 
 Json HookOf(const Hook& hook) {
-  Json result = {{"path", hook.path}};
-  PutList("args", hook.args, result);
-  PutList("env", hook.env, result);
-  if (hook.timeout.has_value()) result["timeout"] = *hook.timeout;
-  return result;
+  ObjectBuilder result;
+  result.AddList("args", hook.args);
+  result.AddList("env", hook.env);
+  result.AddText("path", hook.path);
+  if (hook.timeout.has_value()) result.Add("timeout", *hook.timeout);
+  return std::move(result).Build();
 }
 
 Json IntelRdtOf(const IntelRdt& rdt) {
-  Json result = Json::object();
-  if (!rdt.clos_id.empty()) result["closID"] = rdt.clos_id;
-  if (!rdt.l3_cache_schema.empty()) result["l3CacheSchema"] = rdt.l3_cache_schema;
-  if (!rdt.mem_bw_schema.empty()) result["memBwSchema"] = rdt.mem_bw_schema;
-  if (rdt.schemata.has_value()) PutList("schemata", *rdt.schemata, result);
-  if (rdt.enable_monitoring) result["enableMonitoring"] = true;
-  return result;
+  ObjectBuilder result;
+  if (!rdt.clos_id.empty()) result.AddText("closID", rdt.clos_id);
+  if (rdt.enable_monitoring) result.Add("enableMonitoring", true);
+  if (!rdt.l3_cache_schema.empty()) result.AddText("l3CacheSchema", rdt.l3_cache_schema);
+  if (!rdt.mem_bw_schema.empty()) result.AddText("memBwSchema", rdt.mem_bw_schema);
+  if (rdt.schemata.has_value()) result.AddList("schemata", *rdt.schemata);
+  return std::move(result).Build();
 }
 
 }  // namespace
@@ -147,9 +190,20 @@ Json IntelRdtOf(const IntelRdt& rdt) {
 void ApplyEnv(const EditList& edits, const InjectionCompatibility& compatibility, Json& config) {
   if (!Any(edits, &ContainerEdits::env)) return;
   // Where each variable goes. The keys belong to the edits, so they outlive what is replaced.
+  struct Variable {
+    const std::string* text;
+    size_t* place;
+  };
   absl::flat_hash_map<absl::string_view, size_t> places;
+  std::vector<Variable> variables;
+  size_t count = 0;
+  for (const ContainerEdits* set : edits) count += set->env.size();
+  places.reserve(count);  // so that pointers into it stay valid
+  variables.reserve(count);
   for (const ContainerEdits* set : edits) {
-    for (const std::string& variable : set->env) places.emplace(KeyOf(variable), kNowhere);
+    for (const std::string& text : set->env) {
+      variables.push_back({&text, &places.emplace(KeyOf(text), kNowhere).first->second});
+    }
   }
   auto& env = ArrayIn(ObjectIn(config, "process"), "env").get_ref<Json::array_t&>();
   for (size_t i = 0; i < env.size(); ++i) {
@@ -158,15 +212,13 @@ void ApplyEnv(const EditList& edits, const InjectionCompatibility& compatibility
     const auto place = places.find(compatibility.append_env ? text : KeyOf(text));
     if (place != places.end()) place->second = i;  // of several, the last one counts
   }
-  for (const ContainerEdits* set : edits) {
-    for (const std::string& variable : set->env) {
-      size_t& place = places[KeyOf(variable)];
-      if (place == kNowhere) {
-        place = env.size();
-        env.emplace_back(variable);
-      } else {
-        env[place] = variable;
-      }
+  env.reserve(env.size() + count);
+  for (const Variable& variable : variables) {
+    if (*variable.place == kNowhere) {
+      *variable.place = env.size();
+      env.emplace_back(*variable.text);
+    } else {
+      env[*variable.place] = *variable.text;
     }
   }
 }
@@ -175,14 +227,18 @@ void ApplyDeviceNodes(const std::vector<CompleteNode>& nodes, Json& config) {
   if (nodes.empty()) return;
   const ProcessUser user = ProcessUserOf(config);
   Json& section = ObjectIn(config, "linux");
-  Json& devices = ArrayIn(section, "devices");
+  auto& devices = ArrayIn(section, "devices").get_ref<Json::array_t&>();
+  TakenNames paths;
+  for (const CompleteNode& complete : nodes) paths.AskFor(complete.node->path);
+  paths.MarkAll(devices, "path");
+  devices.reserve(devices.size() + nodes.size());
   for (const CompleteNode& complete : nodes) {
-    // The first node of this path goes; a second one, should there be any, is replaced.
-    const auto first = FindNamed(devices, "path", complete.node->path);
+    const std::string& path = complete.node->path;
     auto place = devices.end();
-    if (first != devices.end()) {
-      devices.erase(first);
-      place = FindNamed(devices, "path", complete.node->path);
+    if (paths.Take(path)) {
+      // The first node of this path goes; a second one, should there be any, is replaced.
+      devices.erase(FindNamed(devices, "path", path));
+      place = FindNamed(devices, "path", path);
     }
     if (place != devices.end()) {
       *place = DeviceOf(complete, user);
@@ -211,15 +267,21 @@ void ApplyMounts(const EditList& edits, const InjectionCompatibility& compatibil
       !compatibility.no_idmap &&
       (user_namespace == UserNamespace::kMapped ||
        (user_namespace == UserNamespace::kWithoutMappings && compatibility.idmap_without_mappings));
-  Json& mounts = ArrayIn(config, "mounts");
+  auto& mounts = ArrayIn(config, "mounts").get_ref<Json::array_t&>();
+  TakenNames destinations;
+  for (const ContainerEdits* set : edits) {
+    for (const Mount& mount : set->mounts) destinations.AskFor(mount.container_path);
+  }
+  destinations.MarkAll(mounts, "destination");
   for (const ContainerEdits* set : edits) {
     for (const Mount& mount : set->mounts) {
-      const auto first = FindNamed(mounts, "destination", mount.container_path);
-      if (first != mounts.end()) mounts.erase(first);
+      if (destinations.Take(mount.container_path)) {
+        mounts.erase(FindNamed(mounts, "destination", mount.container_path));
+      }
       mounts.push_back(MountOf(mount, map_ids));
     }
   }
-  SortMounts(compatibility.sort_mounts_by_name, mounts.get_ref<Json::array_t&>());
+  SortMounts(compatibility.sort_mounts_by_name, mounts);
 }
 
 void ApplyHooks(const EditList& edits, Json& config) {
