@@ -88,6 +88,18 @@ absl::Status CheckColons(absl::string_view text) {
   return absl::OkStatus();
 }
 
+// Outside of brackets YAML allows no tab at the beginning of a line.
+absl::Status CheckOuterTabs(absl::string_view text) {
+  constexpr absl::string_view kSpace = " \t\r\n";
+  const size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
+  const size_t end =
+      std::min(text.find_first_of("\r\n", text.find_last_not_of(kSpace) + 1), text.size());
+  size_t tab = text.substr(0, begin).find('\t');
+  if (tab == absl::string_view::npos) tab = text.find('\t', end);
+  if (tab == absl::string_view::npos) return absl::OkStatus();
+  return TextError(text, tab, "a tab at the beginning of a line, which YAML does not allow");
+}
+
 // What a YAML parser refuses although it is JSON. The parser cannot tell: it hands out strings
 // after decoding.
 absl::Status CheckText(absl::string_view text) {
@@ -95,6 +107,7 @@ absl::Status CheckText(absl::string_view text) {
     return absl::InvalidArgumentError(
         absl::StrCat("larger than ", kMaxDocumentSize, " bytes: ", text.size()));
   }
+  ASCEND_RETURN_IF_ERROR(CheckOuterTabs(text));
   ASCEND_RETURN_IF_ERROR(CheckColons(text));
   if (!NeedsLook(text)) return absl::OkStatus();
   if (absl::StartsWith(text, "\xEF\xBB\xBF")) return TextError(text, 0, "byte order mark");

@@ -298,6 +298,17 @@ TEST(ReadJsonTest, KeysEndWithTheirLine) {
   EXPECT_THAT(ReadJson("\n:"), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
+TEST(ReadJsonTest, OutsideOfBracketsLinesDoNotBeginWithATab) {
+  const std::string good = WithEdits("{\n\t\"env\"\t:\t[\n\t\"A=1\"]\n\t}");
+  EXPECT_THAT(ReadJson(good + "\t\n"), IsOk());
+  for (const std::string& text :
+       {"\t" + good, " \t" + good, "\n\t" + good, good + "\n\t", good + "\n \t\n", good + "\t\r\t",
+        std::string("\t"), std::string("\n\t")}) {
+    EXPECT_THAT(ReadJson(text), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a tab")))
+        << text;
+  }
+}
+
 TEST(ReadJsonTest, KeysHaveAtMost1024Characters) {
   const auto with_key = [](const std::string& key) {
     return absl::StrReplaceAll(
@@ -341,7 +352,7 @@ TEST(ReadJsonTest, AcceptsWhatYamlParsersAccept) {
 TEST(ReadJsonTest, RefusesWhatIsNotJson) {
   const std::string good = WithEdits(R"({"env":["A=1"]})");
   ASSERT_THAT(ReadJson(good), IsOk());
-  ASSERT_THAT(ReadJson("\r\n\t " + good + "\n"), IsOk());
+  ASSERT_THAT(ReadJson("\r\n " + good + "\t\r\n "), IsOk());
   for (const std::string& text :
        {"\xEF\xBB\xBF" + good, good + "x", good + good, good + ",", "# c\n" + good, "// c\n" + good,
         "/* c */" + good, good.substr(0, good.size() - 1),

@@ -25,7 +25,7 @@ func (r random) hostileText() string {
 		func() string { return strings.Repeat("? ", n) + "a" },
 		func() string { return strings.Replace(good, `"A=1"`, strings.Repeat("[", n)+strings.Repeat("]", n), 1) },
 		func() string {
-			return good + r.of(good, " ", "\n"+good, ",", "}", "]", "\x00", " x", "#", " # c", "//", "\n---\n"+good, "\n...\n")
+			return good + r.of(good, " ", "\n\t", "\t\n", "\r\n \t\n", "\n"+good, ",", "}", "]", "\x00", " x", "#", " # c", "//", "\n---\n"+good, "\n...\n")
 		},
 		func() string {
 			return r.of(" ", "\n\n", "\t", "\ufeff", "\ufeff\ufeff", "# c\n", "// c\n", "---\n", "x", "\u0085", "\u2028", "%YAML 1.2\n---\n") + good
