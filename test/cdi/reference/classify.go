@@ -81,6 +81,9 @@ var oddLineBreak = regexp.MustCompile("\r([^\n]|$)|[\u0085\u2028\u2029]")
 // The header of a folded block that keeps its last line breaks.
 var keptBreaks = regexp.MustCompile(`>[0-9]?\+`)
 
+// A number that the reference reads since it cuts off the prefix first.
+var minusInside = regexp.MustCompile(`^0[bo][-+]`)
+
 // syntax looks for ways to write a node that are not in common use.
 func (f *freedom) syntax(node *yaml.Node, content string) {
 	usual := map[yaml.Kind]string{yaml.ScalarNode: "!!str", yaml.MappingNode: "!!map", yaml.SequenceNode: "!!seq"}
@@ -198,6 +201,9 @@ func (f *freedom) scalar(node *yaml.Node, want reflect.Type) {
 	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle
 	if f.isJSON && right == "!!str" && node.Style&quoted == 0 && tag == right {
 		tag = "!!float" // too large a number for the reference, which then has it for text
+	}
+	if right == "!!int" && minusInside.MatchString(node.Value) {
+		tag = right + "-like"
 	}
 	if right != "" && tag != right && tag != "!!null" {
 		f.allow("coercion", "scalar-type")

@@ -111,7 +111,7 @@ func (r random) tryInjectCase(root string) (testCase, error) {
 // isCertain tells whether any library must accept or refuse the file: freedom there changes the
 // meaning of all other files.
 func isCertain(name, content string) bool {
-	certain := !refusedForTab(name, content)
+	certain := !leftOut(name, content)
 	guard(func() result {
 		raw, err := cdi.ParseSpec([]byte(content))
 		accepted := err == nil && raw != nil
@@ -240,7 +240,10 @@ func (r random) vary(config map[string]any, after any) error {
 				continue
 			}
 			_, before := from[name]
-			_, now := to[name]
+			member, now := to[name]
+			if user, isObject := member.(map[string]any); isObject && name == "user" {
+				_, now = user["additionalGids"] // else only the typed structure is there
+			}
 			if from != nil && !before && now && r.chance(50) {
 				from[name] = r.emptyMember(growing[path])
 			}
