@@ -28,7 +28,7 @@ bool IsOneOf(absl::string_view text, std::initializer_list<absl::string_view> wo
 
 int TakeBase(absl::string_view* digits) {
   if (digits->size() < 2 || (*digits)[0] != '0') return 10;
-  const int letter = absl::ascii_tolower(static_cast<unsigned char>((*digits)[1]));
+  const char letter = absl::ascii_tolower(static_cast<unsigned char>((*digits)[1]));
   const int base = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 0;
   digits->remove_prefix(base == 0 ? 1 : 2);
   return base == 0 ? 8 : base;
