@@ -156,10 +156,14 @@ void SortMounts(bool by_name, Json::array_t& mounts) {
   for (Json& mount : mounts) keys.push_back({DepthOf(TextIn(mount, "destination")), &mount});
   const auto less = [by_name](const Key& a, const Key& b) {
     if (a.depth != b.depth) return a.depth < b.depth;
-    return by_name && TextIn(*a.mount, "destination") < TextIn(*b.mount, "destination");
+    if (by_name) {
+      const int order = TextIn(*a.mount, "destination").compare(TextIn(*b.mount, "destination"));
+      if (order != 0) return order < 0;
+    }
+    return a.mount < b.mount;  // else as they were
   };
   if (std::is_sorted(keys.begin(), keys.end(), less)) return;
-  std::stable_sort(keys.begin(), keys.end(), less);
+  std::sort(keys.begin(), keys.end(), less);
   Json::array_t sorted;
   sorted.reserve(mounts.size());
   for (const Key& key : keys) sorted.push_back(std::move(*key.mount));
