@@ -2,6 +2,9 @@
 #ifndef ASCEND_DRA_CDI_FUZZ_SPEC_CHECKS_H_
 #define ASCEND_DRA_CDI_FUZZ_SPEC_CHECKS_H_
 
+#include <string>
+
+#include "absl/strings/match.h"
 #include "cdi/fuzz/check.h"
 #include "cdi/json.h"
 #include "cdi/spec.h"
@@ -18,6 +21,8 @@ inline void CheckReadSpec(const Spec& spec) {
   const std::string printed = FormatJson(spec);
   FUZZ_CHECK(IsValidUtf8(printed));
   const auto again = ReadJson(printed);
+  // Except for a key that was short enough, but is too long with its control characters escaped.
+  if (!again.ok() && absl::StrContains(again.status().message(), "a key of more than")) return;
   FUZZ_CHECK(again.ok());
   FUZZ_CHECK(*again == spec);
   FUZZ_CHECK(MinimumVersion(*again) == MinimumVersion(spec));
