@@ -1,5 +1,7 @@
 """Checks the documentation: every relative link leads to a file, the Chinese README shows the same
-commands as the English one, and cdi/README.md shows the example that the tests build."""
+commands as the English one, cdi/README.md shows the example that the tests build, and docs/cdi.md
+names every accepted difference."""
+import json
 import pathlib
 import re
 import subprocess
@@ -42,6 +44,10 @@ def main():
     for language, source in (("cpp", "cdi/example/main.cc"), ("cmake", "cdi/example/CMakeLists.txt")):
         if not shows("cdi/README.md", language, source):
             problems.append(f"cdi/README.md does not show {source} as it is")
+    explained = (ROOT / "docs/cdi.md").read_text(encoding="utf-8")
+    for difference in json.loads((ROOT / "test/cdi/differences.json").read_text(encoding="utf-8")):
+        if f"`{difference['cause']}`" not in explained:
+            problems.append(f"docs/cdi.md does not explain the difference {difference['cause']}")
     print("\n".join(problems))
     return 1 if problems else 0
 
