@@ -6,6 +6,7 @@
 #include "CLI/App.hpp"
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
+#include "test/sim/cdi_files.h"
 #include "test/sim/demo.h"
 #include "test/sim/measure.h"
 
@@ -49,6 +50,14 @@ int Main(int argc, char** argv) {
   measure_command->add_option("--cycles", measure.cycles, "Prepares and Unprepares")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
+  StackOptions cdi;
+  std::string cdi_directory;
+  CLI::App* cdi_command = app.add_subcommand(
+      "cdi-files", "Write the CDI files of a claim for one device and of one for all others");
+  AddStackFlags(*cdi_command, &cdi);
+  cdi_command->add_option("--out", cdi_directory, "Where they go")
+      ->check(CLI::ExistingDirectory)
+      ->required();
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
@@ -58,6 +67,7 @@ int Main(int argc, char** argv) {
     return kExitUsage;
   }
   CleanUpOnSignals();
+  if (cdi_command->parsed()) return WriteCdiFiles(cdi, cdi_directory);
   return demo_command->parsed() ? RunDemo(demo) : RunMeasure(measure);
 }
 
