@@ -5,8 +5,9 @@ SHELL := /bin/bash
 
 PRESET ?= dev
 CHIPS ?= 8x910B3
+FUZZ_SECONDS ?= 30
 
-.PHONY: help demo test concurrency e2e e2e-smoke e2e-node lint lint-all bench nightly clean
+.PHONY: help demo test concurrency cdi fuzz e2e e2e-smoke e2e-node lint lint-all bench nightly clean
 
 help: ## Show this list
 	@echo "ascend-dra: Kubernetes schedules Huawei Ascend NPUs"
@@ -15,6 +16,7 @@ help: ## Show this list
 	  while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 	@echo
 	@echo "Variables: PRESET=dev|release|asan|tsan (test), CHIPS=8x910B3|16xA3|... (demo),"
+	@echo "           SEED=N|random (cdi; default: always the same cases), FUZZ_SECONDS=30 (fuzz),"
 	@echo "           ASCEND_DRA_CACHE=DIR (built Kubernetes programs; default: ~/.cache/ascend-dra)"
 
 demo: ## Run the driver on mock chips with a simulated API server and kubelet
@@ -29,6 +31,14 @@ concurrency: ## Run what uses threads under ThreadSanitizer
 	@scripts/install-packages.sh build
 	@scripts/test.sh tsan
 
+cdi: ## Compare the CDI library with the Go library, and let Go and podman read the driver's files
+	@scripts/install-packages.sh build cdi
+	@scripts/cdi.sh $(if $(SEED),--seed $(SEED))
+
+fuzz: ## Fuzz the CDI library for FUZZ_SECONDS a target
+	@scripts/install-packages.sh build fuzz
+	@scripts/fuzz.sh $(FUZZ_SECONDS)
+
 e2e: ## Run the full suite on a real one-node Kubernetes
 	@scripts/install-packages.sh build e2e
 	@test/e2e/run.sh
@@ -41,9 +51,9 @@ e2e-node: ## Open a shell in a real one-node Kubernetes with the driver up (CHIP
 	@scripts/install-packages.sh build e2e
 	@test/e2e/node.sh shell --chips $(CHIPS)
 
-bench: ## Measure start, Prepare and memory on the simulated node
-	@scripts/install-packages.sh build
-	@scripts/demo.sh $(CHIPS) measure
+bench: ## Measure the driver on the simulated node, and the CDI library beside the Go library
+	@scripts/install-packages.sh build bench
+	@scripts/bench.sh $(CHIPS)
 
 lint: ## Check formatting, shell, docs, and changed files by clang-tidy
 	@scripts/install-packages.sh build lint
@@ -53,9 +63,11 @@ lint-all: ## The same with clang-tidy on every file
 	@scripts/install-packages.sh build lint
 	@scripts/lint.sh --all
 
-nightly: lint-all ## Everything: lint-all, all tests under ASan+UBSan, TSan, e2e in full
+nightly: lint-all ## Everything, and more of it: fuzzing for 10 minutes a target, new random cases
 	@$(MAKE) --no-print-directory test PRESET=asan
-	@$(MAKE) --no-print-directory concurrency e2e
+	@$(MAKE) --no-print-directory concurrency cdi SEED=random
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=600
+	@$(MAKE) --no-print-directory e2e
 	@echo "nightly: passed"
 
 clean: ## Remove build directories (caches outside the tree stay)
