@@ -67,6 +67,9 @@ func classify(file, content string, accepted bool) freedom {
 		if err := decoder.Decode(&next); err != nil && !errors.Is(err, io.EOF) {
 			f.allow("yaml", "text-behind-document")
 		}
+		if bareTag.MatchString(content) {
+			f.allow("yaml", "explicit-tag")
+		}
 		f.syntax(&document, content)
 	}
 	if len(document.Content) == 1 {
@@ -84,6 +87,9 @@ var keptBreaks = regexp.MustCompile(`>[0-9]?\+`)
 // A number that the reference reads since it cuts off the prefix first.
 var minusInside = regexp.MustCompile(`^0[bo][-+]`)
 
+// The tag "!", which leaves no trace in a node.
+var bareTag = regexp.MustCompile(`(?m)(^|[\s\[{,])!(\s|[,\]}]|$)`)
+
 // syntax looks for ways to write a node that are not in common use.
 func (f *freedom) syntax(node *yaml.Node, content string) {
 	usual := map[yaml.Kind]string{yaml.ScalarNode: "!!str", yaml.MappingNode: "!!map", yaml.SequenceNode: "!!seq"}
@@ -99,6 +105,9 @@ func (f *freedom) syntax(node *yaml.Node, content string) {
 	}
 	if node.Style&yaml.FoldedStyle != 0 && strings.HasSuffix(node.Value, "\n") && keptBreaks.MatchString(content) {
 		f.allow("yaml", "kept-breaks")
+	}
+	if node.Kind == yaml.ScalarNode && node.Style == 0 && strings.HasSuffix(node.Value, ":") {
+		f.allow("yaml", "colon-at-end")
 	}
 	for _, child := range node.Content {
 		f.syntax(child, content)
