@@ -147,6 +147,7 @@ bool AnyNode(const Spec& spec, const std::function<bool(const DeviceNode&)>& pre
 // What in a file matters to some release, looked up once for all.
 struct Traits {
   std::optional<Version> version;
+  Version minimum;
   bool leading_v;
   bool short_names;
   bool none;
@@ -159,6 +160,7 @@ Traits TraitsOf(const Spec& spec) {
   const Kind kind = SplitKind(spec.kind);
   return {
       .version = ParseVersion(spec.version),
+      .minimum = MinimumVersion(spec),
       .leading_v = absl::StartsWith(spec.version, "v"),
       .short_names = kind.vendor.size() == 1 || kind.device_class.size() == 1,
       .none = AnyNode(spec, [](const DeviceNode& node) { return node.permissions == "none"; }),
@@ -177,6 +179,10 @@ std::string Refusal(const Line& line, const Traits& file, const Spec& spec) {
   if (!file.version.has_value() || *file.version < line.oldest || *file.version > line.newest) {
     return absl::StrCat("knows no cdiVersion ", spec.version, ", only ", VersionName(line.oldest),
                         " to ", VersionName(line.newest));
+  }
+  if (file.minimum > line.newest) {
+    return absl::StrCat("does not know all that the file uses: that takes ",
+                        VersionName(file.minimum));
   }
   if (file.leading_v && !line.accepts_leading_v) return "refuses the \"v\" before the cdiVersion";
   if (file.short_names && !line.survives_short_names) {

@@ -59,6 +59,15 @@ TEST(CompatibleTest, NewerVersionsAreRefusedByOlderRuntimes) {
   EXPECT_TRUE(Of(spec, "1.1.0").accepted);
 }
 
+TEST(CompatibleTest, WhatAFileUsesBeyondItsVersionIsUnknownToOlderRuntimes) {
+  Spec spec = ClaimFile();
+  spec.devices.push_back({.name = "last", .annotations = {}, .container_edits = {.env = {"A=1"}}});
+  spec.devices[0].name = "first";
+  spec.version = "0.4.0";  // loads, as hostPath is looked for in the last device only
+  EXPECT_THAT(Of(spec, "0.4.0").reason, HasSubstr("that takes 0.5.0"));
+  EXPECT_TRUE(Of(spec, "0.5.4").accepted);
+}
+
 TEST(CompatibleTest, LeadingV) {
   Spec spec = ClaimFile();
   spec.version = "v0.5.0";

@@ -23,7 +23,7 @@ absl::Status CheckVersion(const Spec& spec) {
   const DocumentPath path = document.Member("cdiVersion");
   const std::optional<Version> version = ParseVersion(spec.version);
   if (!version.has_value()) return path.Error("unknown version ", Quote(spec.version));
-  const Version minimum = MinimumVersion(spec);
+  const Version minimum = EnforcedVersion(spec);
   if (*version < minimum) {
     return path.Error("must be at least ", VersionName(minimum), " for what the file uses, not ",
                       Quote(spec.version));

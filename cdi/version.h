@@ -32,6 +32,11 @@ std::optional<Version> ParseVersion(absl::string_view text);
 // a file whose version it does not know, so this is what to write.
 Version MinimumVersion(const Spec& spec);
 
+// What releases of the reference take for that version when they check a file: they look for mount
+// types and host paths in the last device only, a mistake. A file may thus load with less than its
+// MinimumVersion.
+Version EnforcedVersion(const Spec& spec);
+
 }  // namespace ascend::cdi
 
 #endif  // ASCEND_DRA_CDI_VERSION_H_

@@ -1,6 +1,7 @@
 #include "cdi/version.h"
 
 #include <optional>
+#include <utility>
 
 #include "gtest/gtest.h"
 
@@ -72,6 +73,22 @@ TEST(VersionTest, EveryFeatureNeedsItsVersion) {
   Spec dotted = Plain();
   dotted.kind = "huawei.com/npu.x";
   EXPECT_EQ(MinimumVersion(dotted), Version::k0_6_0);
+}
+
+TEST(VersionTest, TheReferenceLooksForHostPathsAndMountTypesInTheLastDeviceOnly) {
+  const ContainerEdits host_path = {.device_nodes = {{.path = "/dev/a", .host_path = "/dev/b"}}};
+  Spec spec = Plain();
+  spec.devices.push_back({"last", {}, host_path});
+  EXPECT_EQ(EnforcedVersion(spec), Version::k0_5_0);
+  std::swap(spec.devices.front(), spec.devices.back());
+  EXPECT_EQ(EnforcedVersion(spec), Version::k0_3_0);
+  EXPECT_EQ(MinimumVersion(spec), Version::k0_5_0);
+  // Everything else is looked for everywhere.
+  spec.devices.front().container_edits.additional_gids = {5};
+  EXPECT_EQ(EnforcedVersion(spec), Version::k0_7_0);
+  spec.container_edits = host_path;
+  spec.devices.front().container_edits = host_path;
+  EXPECT_EQ(EnforcedVersion(spec), Version::k0_5_0);
 }
 
 }  // namespace

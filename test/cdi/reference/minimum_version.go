@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strings"
 
 	"tags.cncf.io/container-device-interface/specs-go"
 )
@@ -20,9 +19,4 @@ func minimumVersion(spec *specs.Spec) string {
 		}
 	}
 	return newest
-}
-
-// tooOld works on versions as the reference knows them, none of which has two digits in a part.
-func tooOld(version, required string) bool {
-	return strings.TrimPrefix(version, "v") < required
 }
