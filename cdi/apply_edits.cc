@@ -14,7 +14,7 @@
 namespace ascend::cdi {
 namespace {
 
-using Json = nlohmann::json;
+using Json = OciConfig;
 
 constexpr size_t kNowhere = static_cast<size_t>(-1);
 
@@ -22,10 +22,12 @@ absl::string_view KeyOf(absl::string_view variable) {
   return variable.substr(0, variable.find('='));
 }
 
-template <typename Pick>
-bool Any(const EditList& edits, Pick member) {
-  return std::any_of(edits.begin(), edits.end(),
-                     [&](const ContainerEdits* set) { return !(set->*member).empty(); });
+// How many elements of a list there are in all sets.
+template <typename List>
+size_t Count(const EditList& edits, List ContainerEdits::* list) {
+  size_t count = 0;
+  for (const ContainerEdits* set : edits) count += (set->*list).size();
+  return count;
 }
 
 // The first element of `array` whose member `key` is `text`.
@@ -38,6 +40,7 @@ Json::array_t::iterator FindNamed(Json::array_t& array, const char* key, const s
 // that the list is not searched for each of them.
 class TakenNames {
  public:
+  explicit TakenNames(size_t count) { taken_.reserve(count); }
   // The name is borrowed.
   void AskFor(const std::string& name) { taken_.emplace(name, false); }
   void MarkAll(const Json::array_t& array, const char* key) {
@@ -53,13 +56,15 @@ class TakenNames {
   absl::flat_hash_map<absl::string_view, bool> taken_;
 };
 
-// Builds an object from members in alphabetical order, which is several times as fast as an
-// initializer list.
+// Builds an object with one allocation for all of its members.
 class ObjectBuilder {
  public:
+  // At most so many members.
+  explicit ObjectBuilder(size_t count) { members_.reserve(count); }
+
   template <typename T>
   void Add(const char* key, T&& value) {
-    members_.emplace_hint(members_.end(), key, std::forward<T>(value));
+    members_.emplace_back(key, std::forward<T>(value));
   }
   void AddText(const char* key, absl::string_view text) {
     Add(key, Json::string_t(text.data(), text.size()));
@@ -77,25 +82,25 @@ Json DeviceOf(const CompleteNode& complete, const ProcessUser& user) {
   const DeviceNode& node = *complete.node;
   const uint32_t uid = node.uid.value_or(user.uid);
   const uint32_t gid = node.gid.value_or(user.gid);
-  ObjectBuilder device;
-  if (complete.file_mode.has_value()) device.Add("fileMode", *complete.file_mode);
-  if (node.gid.has_value() || gid > 0) device.Add("gid", gid);
+  ObjectBuilder device(7);
+  device.Add("path", node.path);
+  device.AddText("type", complete.type);
   device.Add("major", complete.major);
   device.Add("minor", complete.minor);
-  device.AddText("path", node.path);
-  device.AddText("type", complete.type);
+  if (complete.file_mode.has_value()) device.Add("fileMode", *complete.file_mode);
   if (node.uid.has_value() || uid > 0) device.Add("uid", uid);
+  if (node.gid.has_value() || gid > 0) device.Add("gid", gid);
   return std::move(device).Build();
 }
 
 Json RuleOf(const CompleteNode& complete) {
   const std::string& permissions = complete.node->permissions;
-  ObjectBuilder rule;
-  if (permissions != "none") rule.AddText("access", permissions.empty() ? "rwm" : permissions);
+  ObjectBuilder rule(5);
   rule.Add("allow", true);
+  rule.AddText("type", complete.type);
   rule.Add("major", complete.major);
   rule.Add("minor", complete.minor);
-  rule.AddText("type", complete.type);
+  if (permissions != "none") rule.AddText("access", permissions.empty() ? "rwm" : permissions);
   return std::move(rule).Build();
 }
 
@@ -112,15 +117,17 @@ absl::string_view IdMapOptionOf(const Mount& mount) {
 
 Json MountOf(const Mount& mount, bool map_ids) {
   const absl::string_view id_map = map_ids ? IdMapOptionOf(mount) : "";
-  ObjectBuilder result;
-  result.AddText("destination", mount.container_path);
+  ObjectBuilder result(4);
+  result.Add("destination", mount.container_path);
+  if (!mount.type.empty()) result.Add("type", mount.type);
+  result.Add("source", mount.host_path);
   if (!mount.options.empty() || !id_map.empty()) {
-    Json::array_t options(mount.options.begin(), mount.options.end());
+    Json::array_t options;
+    options.reserve(mount.options.size() + 1);
+    options.assign(mount.options.begin(), mount.options.end());
     if (!id_map.empty()) options.emplace_back(std::string(id_map));
     result.Add("options", std::move(options));
   }
-  result.AddText("source", mount.host_path);
-  if (!mount.type.empty()) result.AddText("type", mount.type);
   return std::move(result).Build();
 }
 
@@ -171,28 +178,29 @@ void SortMounts(bool by_name, Json::array_t& mounts) {
 }
 
 Json HookOf(const Hook& hook) {
-  ObjectBuilder result;
+  ObjectBuilder result(4);
+  result.Add("path", hook.path);
   result.AddList("args", hook.args);
   result.AddList("env", hook.env);
-  result.AddText("path", hook.path);
   if (hook.timeout.has_value()) result.Add("timeout", *hook.timeout);
   return std::move(result).Build();
 }
 
 Json IntelRdtOf(const IntelRdt& rdt) {
-  ObjectBuilder result;
-  if (!rdt.clos_id.empty()) result.AddText("closID", rdt.clos_id);
-  if (rdt.enable_monitoring) result.Add("enableMonitoring", true);
-  if (!rdt.l3_cache_schema.empty()) result.AddText("l3CacheSchema", rdt.l3_cache_schema);
-  if (!rdt.mem_bw_schema.empty()) result.AddText("memBwSchema", rdt.mem_bw_schema);
+  ObjectBuilder result(5);
+  if (!rdt.clos_id.empty()) result.Add("closID", rdt.clos_id);
   if (rdt.schemata.has_value()) result.AddList("schemata", *rdt.schemata);
+  if (!rdt.l3_cache_schema.empty()) result.Add("l3CacheSchema", rdt.l3_cache_schema);
+  if (!rdt.mem_bw_schema.empty()) result.Add("memBwSchema", rdt.mem_bw_schema);
+  if (rdt.enable_monitoring) result.Add("enableMonitoring", true);
   return std::move(result).Build();
 }
 
 }  // namespace
 
 void ApplyEnv(const EditList& edits, const InjectionCompatibility& compatibility, Json& config) {
-  if (!Any(edits, &ContainerEdits::env)) return;
+  const size_t count = Count(edits, &ContainerEdits::env);
+  if (count == 0) return;
   // Where each variable goes. The keys belong to the edits, so they outlive what is replaced.
   struct Variable {
     const std::string* text;
@@ -200,8 +208,6 @@ void ApplyEnv(const EditList& edits, const InjectionCompatibility& compatibility
   };
   absl::flat_hash_map<absl::string_view, size_t> places;
   std::vector<Variable> variables;
-  size_t count = 0;
-  for (const ContainerEdits* set : edits) count += set->env.size();
   places.reserve(count);  // so that pointers into it stay valid
   variables.reserve(count);
   for (const ContainerEdits* set : edits) {
@@ -209,7 +215,7 @@ void ApplyEnv(const EditList& edits, const InjectionCompatibility& compatibility
       variables.push_back({&text, &places.emplace(KeyOf(text), kNowhere).first->second});
     }
   }
-  auto& env = ArrayIn(ObjectIn(config, "process"), "env").get_ref<Json::array_t&>();
+  Json::array_t& env = ArrayIn(ObjectIn(config, "process"), "env");
   for (size_t i = 0; i < env.size(); ++i) {
     // Older releases looked for the key among whole "KEY=value" texts.
     const absl::string_view text = env[i].get_ref<const std::string&>();
@@ -231,11 +237,12 @@ void ApplyDeviceNodes(const std::vector<CompleteNode>& nodes, Json& config) {
   if (nodes.empty()) return;
   const ProcessUser user = ProcessUserOf(config);
   Json& section = ObjectIn(config, "linux");
-  auto& devices = ArrayIn(section, "devices").get_ref<Json::array_t&>();
-  TakenNames paths;
+  Json::array_t& devices = ArrayIn(section, "devices");
+  TakenNames paths(nodes.size());
   for (const CompleteNode& complete : nodes) paths.AskFor(complete.node->path);
   paths.MarkAll(devices, "path");
   devices.reserve(devices.size() + nodes.size());
+  Json::array_t* rules = nullptr;  // not created unless there are any
   for (const CompleteNode& complete : nodes) {
     const std::string& path = complete.node->path;
     auto place = devices.end();
@@ -250,29 +257,37 @@ void ApplyDeviceNodes(const std::vector<CompleteNode>& nodes, Json& config) {
       devices.push_back(DeviceOf(complete, user));
     }
     if (complete.type != "b" && complete.type != "c") continue;
-    ArrayIn(ObjectIn(section, "resources"), "devices").push_back(RuleOf(complete));
+    if (rules == nullptr) {
+      rules = &ArrayIn(ObjectIn(section, "resources"), "devices");
+      rules->reserve(rules->size() + nodes.size());
+    }
+    rules->push_back(RuleOf(complete));
   }
 }
 
 void ApplyNetDevices(const EditList& edits, Json& config) {
-  if (!Any(edits, &ContainerEdits::net_devices)) return;
+  if (Count(edits, &ContainerEdits::net_devices) == 0) return;
   Json& net_devices = ObjectIn(ObjectIn(config, "linux"), "netDevices");
   for (const ContainerEdits* set : edits) {
     for (const NetDevice& device : set->net_devices) {
-      net_devices[device.host_interface_name] = {{"name", device.name}};
+      ObjectBuilder moved(1);
+      moved.Add("name", device.name);
+      ValueIn(net_devices, device.host_interface_name) = std::move(moved).Build();
     }
   }
 }
 
 void ApplyMounts(const EditList& edits, const InjectionCompatibility& compatibility, Json& config) {
-  if (!Any(edits, &ContainerEdits::mounts)) return;
+  const size_t count = Count(edits, &ContainerEdits::mounts);
+  if (count == 0) return;
   const UserNamespace user_namespace = UserNamespaceOf(config);
   const bool map_ids =
       !compatibility.no_idmap &&
       (user_namespace == UserNamespace::kMapped ||
        (user_namespace == UserNamespace::kWithoutMappings && compatibility.idmap_without_mappings));
-  auto& mounts = ArrayIn(config, "mounts").get_ref<Json::array_t&>();
-  TakenNames destinations;
+  Json::array_t& mounts = ArrayIn(config, "mounts");
+  mounts.reserve(mounts.size() + count);
+  TakenNames destinations(count);
   for (const ContainerEdits* set : edits) {
     for (const Mount& mount : set->mounts) destinations.AskFor(mount.container_path);
   }
@@ -291,7 +306,7 @@ void ApplyMounts(const EditList& edits, const InjectionCompatibility& compatibil
 void ApplyHooks(const EditList& edits, Json& config) {
   for (const ContainerEdits* set : edits) {
     for (const Hook& hook : set->hooks) {
-      ArrayIn(ObjectIn(config, "hooks"), hook.hook_name.c_str()).push_back(HookOf(hook));
+      ArrayIn(ObjectIn(config, "hooks"), hook.hook_name).push_back(HookOf(hook));
     }
   }
 }
@@ -299,13 +314,13 @@ void ApplyHooks(const EditList& edits, Json& config) {
 void ApplyIntelRdt(const EditList& edits, Json& config) {
   for (auto set = edits.rbegin(); set != edits.rend(); ++set) {
     if (!(*set)->intel_rdt.has_value()) continue;
-    ObjectIn(config, "linux")["intelRdt"] = IntelRdtOf(*(*set)->intel_rdt);
+    ValueIn(ObjectIn(config, "linux"), "intelRdt") = IntelRdtOf(*(*set)->intel_rdt);
     return;
   }
 }
 
 void ApplyAdditionalGids(const EditList& edits, Json& config) {
-  if (!Any(edits, &ContainerEdits::additional_gids)) return;
+  if (Count(edits, &ContainerEdits::additional_gids) == 0) return;
   absl::flat_hash_set<uint32_t> present = {0};  // 0 is never added
   if (const Json* process = FindMember(config, "process")) {
     const Json* user = FindMember(*process, "user");

@@ -10,21 +10,20 @@
 #include "cdi/host_device.h"
 #include "cdi/injector.h"
 #include "cdi/spec.h"
-#include "nlohmann/json_fwd.hpp"
 
 namespace ascend::cdi {
 
 using EditList = std::vector<const ContainerEdits*>;
 
 void ApplyEnv(const EditList& edits, const InjectionCompatibility& compatibility,
-              nlohmann::json& config);
-void ApplyDeviceNodes(const std::vector<CompleteNode>& nodes, nlohmann::json& config);
-void ApplyNetDevices(const EditList& edits, nlohmann::json& config);
+              OciConfig& config);
+void ApplyDeviceNodes(const std::vector<CompleteNode>& nodes, OciConfig& config);
+void ApplyNetDevices(const EditList& edits, OciConfig& config);
 void ApplyMounts(const EditList& edits, const InjectionCompatibility& compatibility,
-                 nlohmann::json& config);
-void ApplyHooks(const EditList& edits, nlohmann::json& config);
-void ApplyIntelRdt(const EditList& edits, nlohmann::json& config);
-void ApplyAdditionalGids(const EditList& edits, nlohmann::json& config);
+                 OciConfig& config);
+void ApplyHooks(const EditList& edits, OciConfig& config);
+void ApplyIntelRdt(const EditList& edits, OciConfig& config);
+void ApplyAdditionalGids(const EditList& edits, OciConfig& config);
 
 }  // namespace ascend::cdi
 

@@ -28,11 +28,13 @@ absl::Status ValidateTogether(const EditList& edits) {
 }
 
 // Everything that can fail comes before the first change, so nothing has to be undone.
-absl::Status ApplyValid(const EditList& edits, nlohmann::json& config,
-                        const InjectionOptions& options) {
+absl::Status ApplyValid(const EditList& edits, OciConfig& config, const InjectionOptions& options) {
   const InjectionCompatibility& compatibility = options.compatibility;
   ASCEND_RETURN_IF_ERROR(CheckOciConfig(config));
   std::vector<CompleteNode> nodes;
+  size_t count = 0;
+  for (const ContainerEdits* set : edits) count += set->device_nodes.size();
+  nodes.reserve(count);
   for (const ContainerEdits* set : edits) {
     for (const DeviceNode& node : set->device_nodes) {
       ASCEND_ASSIGN_OR_RETURN(CompleteNode complete, CompleteFromHost(node, options));
@@ -62,7 +64,7 @@ std::vector<std::string> Unresolved(const Snapshot& snapshot,
 }
 
 absl::Status Inject(const Snapshot& snapshot, const std::vector<std::string>& qualified_names,
-                    nlohmann::json& config, const InjectionOptions& options) {
+                    OciConfig& config, const InjectionOptions& options) {
   if (qualified_names.empty()) return absl::OkStatus();
   EditList edits;
   absl::flat_hash_set<const SpecFile*> files;
@@ -83,7 +85,7 @@ absl::Status Inject(const Snapshot& snapshot, const std::vector<std::string>& qu
   return ApplyValid(edits, config, options);
 }
 
-absl::Status ApplyEdits(const ContainerEdits& edits, nlohmann::json& config,
+absl::Status ApplyEdits(const ContainerEdits& edits, OciConfig& config,
                         const InjectionOptions& options) {
   ASCEND_RETURN_IF_ERROR(ValidateEdits(edits, DocumentPath()));
   return ApplyValid({&edits}, config, options);

@@ -17,6 +17,10 @@
 
 namespace ascend::cdi {
 
+// An OCI runtime configuration. Members keep their order, as people who compare files like, and
+// what an injection adds comes in the order of the OCI specification. `==` looks at the order too.
+using OciConfig = nlohmann::ordered_json;
+
 // Where older releases of the reference library differ from v1.1.2. All false is v1.1.2.
 struct InjectionCompatibility {
   bool append_env = false;              // <= v1.1.0: a variable of the container is not replaced
@@ -49,14 +53,14 @@ struct InjectionOptions {
 // the host is missing or of another type. Of `config` only the members that edits may touch are
 // looked at. Thread-safe for different `config`s.
 absl::Status Inject(const Snapshot& snapshot, const std::vector<std::string>& qualified_names,
-                    nlohmann::json& config, const InjectionOptions& options = {});
+                    OciConfig& config, const InjectionOptions& options = {});
 
 // The names that do not resolve, in the order asked for.
 std::vector<std::string> Unresolved(const Snapshot& snapshot,
                                     const std::vector<std::string>& qualified_names);
 
 // One set of edits, as Inject() applies it; the edits may come from anywhere and are validated.
-absl::Status ApplyEdits(const ContainerEdits& edits, nlohmann::json& config,
+absl::Status ApplyEdits(const ContainerEdits& edits, OciConfig& config,
                         const InjectionOptions& options = {});
 
 }  // namespace ascend::cdi

@@ -19,7 +19,7 @@
 namespace ascend::cdi {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::json;  // compares without the order of members
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -43,7 +43,7 @@ InjectionOptions Options(const InjectionCompatibility& compatibility = {}) {
 // The configuration after `edits`, which must succeed.
 Json Applied(const ContainerEdits& edits, const std::string& config = "{}",
              const InjectionCompatibility& compatibility = {}) {
-  Json result = Json::parse(config);
+  OciConfig result = OciConfig::parse(config);
   EXPECT_THAT(ApplyEdits(edits, result, Options(compatibility)), IsOk());
   return result;
 }
@@ -248,36 +248,53 @@ TEST(ApplyEditsTest, AnErrorChangesNothing) {
   // Everything before the bad node would have been applied.
   ContainerEdits edits = {.env = {"A=1"},
                           .device_nodes = {{.path = "/dev/davinci0"}, {.path = "/dev/gone"}}};
-  Json config = Json::object();
+  OciConfig config = OciConfig::object();
   EXPECT_THAT(ApplyEdits(edits, config, Options()),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("/dev/gone")));
-  EXPECT_EQ(config, Json::object());
+  EXPECT_EQ(config, OciConfig::object());
 
   edits.device_nodes[1].path = "";
   EXPECT_THAT(ApplyEdits(edits, config, Options()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("deviceNodes[1].path")));
-  EXPECT_EQ(config, Json::object());
+  EXPECT_EQ(config, OciConfig::object());
 
   edits.device_nodes.pop_back();
   for (const char* hostile : {"5", "[]", R"({"process": 5})", R"({"process": {"env": [1, 2]}})",
                               R"({"linux": {"devices": "x"}})", R"({"hooks": 1})"}) {
-    config = Json::parse(hostile);
+    config = OciConfig::parse(hostile);
     EXPECT_THAT(ApplyEdits(edits, config, Options()), StatusIs(absl::StatusCode::kInvalidArgument));
-    EXPECT_EQ(config, Json::parse(hostile));
+    EXPECT_EQ(config, OciConfig::parse(hostile));
   }
 }
 
+TEST(ApplyEditsTest, MembersKeepTheirOrder) {
+  OciConfig config = OciConfig::parse(
+      R"({"root": {"path": "/"}, "linux": {"seccomp": {}, "cgroupsPath": "/x"}, "annotations": {}})");
+  const ContainerEdits edits = {.env = {"A=1"},
+                                .device_nodes = {{.path = "/dev/davinci0", .uid = 1, .gid = 2}},
+                                .hooks = {{"poststop", "/1", {"1"}, {"B=1"}, 0}},
+                                .mounts = {{"/h", "/a", {"ro"}, "bind"}}};
+  EXPECT_THAT(ApplyEdits(edits, config, Options()), IsOk());
+  EXPECT_EQ(config.dump(),
+            R"({"root":{"path":"/"},"linux":{"seccomp":{},"cgroupsPath":"/x","devices":[)"
+            R"({"path":"/dev/davinci0","type":"c","major":236,"minor":0,"fileMode":432,"uid":1,)"
+            R"("gid":2}],"resources":{"devices":[{"allow":true,"type":"c","major":236,"minor":0,)"
+            R"("access":"rwm"}]}},"annotations":{},"process":{"env":["A=1"]},"mounts":[)"
+            R"({"destination":"/a","type":"bind","source":"/h","options":["ro"]}],"hooks":{)"
+            R"("poststop":[{"path":"/1","args":["1"],"env":["B=1"],"timeout":0}]}})");
+}
+
 TEST(ApplyEditsTest, EditsFromCodeAreValidated) {
-  Json config = Json::object();
+  OciConfig config = OciConfig::object();
   EXPECT_THAT(ApplyEdits({.hooks = {{"noSuchHook", "/x"}}}, config),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("hooks[0].hookName")));
   EXPECT_THAT(ApplyEdits({.env = {"=1"}}, config), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 TEST(ApplyEditsTest, StringsNeedNotBeText) {
-  Json config = {{"process", {{"env", {"A=\xff"}}}}};
+  OciConfig config = {{"process", {{"env", {"A=\xff"}}}}};
   EXPECT_THAT(ApplyEdits({.env = {"B=\xfe"}}, config), IsOk());
-  EXPECT_EQ(config["process"]["env"], Json({"A=\xff", "B=\xfe"}));
+  EXPECT_EQ(config["process"]["env"], OciConfig({"A=\xff", "B=\xfe"}));
 }
 
 // ---- Inject()
@@ -306,32 +323,32 @@ TEST_F(InjectTest, CommonEditsOnceThenEachDevice) {
   Write("b.json", R"([{"name": "2", "containerEdits": {"hooks": [
                         {"hookName": "prestart", "path": "/2"}]}}])",
         R"({"hooks": [{"hookName": "prestart", "path": "/b"}]})");
-  Json config = Json::object();
+  OciConfig config = OciConfig::object();
   // A device that is asked for twice is applied twice.
   ASSERT_THAT(
       Inject(*snapshot_,
              {"huawei.com/npu=1", "huawei.com/npu=2", "huawei.com/npu=0", "huawei.com/npu=2"},
              config, Options()),
       IsOk());
-  EXPECT_EQ(config, Json::parse(R"({
+  EXPECT_EQ(Json(config), Json::parse(R"({
     "hooks": {"prestart": [{"path": "/a"}, {"path": "/b"}, {"path": "/2"}, {"path": "/2"}]},
     "process": {"user": {"additionalGids": [1, 11, 10]}}})"));
 }
 
 TEST_F(InjectTest, NamesAllThatDoNotResolve) {
   Write("a.json", R"([{"name": "0", "containerEdits": {"env": ["A=1"]}}])", "{}");
-  Json config = Json::object();
+  OciConfig config = OciConfig::object();
   const std::vector<std::string> names = {"x", "huawei.com/npu=0", "huawei.com/npu=9", ""};
   EXPECT_THAT(
       Inject(*snapshot_, names, config),
       StatusIs(absl::StatusCode::kNotFound, "unresolvable CDI devices x, huawei.com/npu=9, "));
-  EXPECT_EQ(config, Json::object());
+  EXPECT_EQ(config, OciConfig::object());
   EXPECT_THAT(Unresolved(*snapshot_, names), ElementsAre("x", "huawei.com/npu=9", ""));
   EXPECT_THAT(Unresolved(*snapshot_, {"huawei.com/npu=0"}), IsEmpty());
 }
 
 TEST_F(InjectTest, NoNamesChangeNothing) {
-  Json config = 5;
+  OciConfig config = 5;
   EXPECT_THAT(Inject(*snapshot_, {}, config), IsOk());
   EXPECT_EQ(config, 5);
 }
@@ -342,7 +359,7 @@ TEST_F(InjectTest, IntelRdtOfTheLastDeviceWins) {
             {"name": "1", "containerEdits": {"intelRdt": {"closID": "one"}}},
             {"name": "2", "containerEdits": {"env": ["A=1"]}}])",
         "{}");
-  Json config = Json::object();
+  OciConfig config = OciConfig::object();
   ASSERT_THAT(
       Inject(*snapshot_, {"huawei.com/npu=0", "huawei.com/npu=1", "huawei.com/npu=2"}, config),
       IsOk());
@@ -357,11 +374,11 @@ TEST_F(InjectTest, DevicesMayNotGiveOneInterfaceTwice) {
                {"hostInterfaceName": "eth0", "name": "b"}]}}])",
         "{}");
   const std::vector<std::string> names = {"huawei.com/npu=0", "huawei.com/npu=1"};
-  Json config = Json::object();
+  OciConfig config = OciConfig::object();
   EXPECT_THAT(Inject(*snapshot_, names, config),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("together"), HasSubstr("eth0"))));
-  EXPECT_EQ(config, Json::object());
+  EXPECT_EQ(config, OciConfig::object());
   EXPECT_THAT(Inject(*snapshot_, names, config, Options({.repeated_net_devices = true})), IsOk());
   EXPECT_EQ(config["linux"]["netDevices"]["eth0"]["name"], "b");
 }
@@ -372,11 +389,11 @@ TEST_F(InjectTest, TheSnapshotStaysAsItIs) {
         "{}");
   const Spec before = snapshot_->files()[0]->spec;
   for (int i = 0; i < 2; ++i) {
-    Json config = Json::object();
+    OciConfig config = OciConfig::object();
     ASSERT_THAT(Inject(*snapshot_, {"huawei.com/npu=0"}, config, Options()), IsOk());
   }
   EXPECT_EQ(snapshot_->files()[0]->spec, before);
-  Json config = Json::object();
+  OciConfig config = OciConfig::object();
   InjectionOptions gone;
   gone.lstat = [](const std::string&, struct stat*) { return ENOENT; };
   EXPECT_THAT(Inject(*snapshot_, {"huawei.com/npu=0"}, config, gone),

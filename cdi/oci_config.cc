@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "base/core/status_macros.h"
 #include "cdi/document_path.h"
@@ -9,7 +10,7 @@
 namespace ascend::cdi {
 namespace {
 
-using Json = nlohmann::json;
+using Json = OciConfig;
 
 // A member on the way down, or an absent one. A place refers to the one it is in.
 class Place {
@@ -110,14 +111,14 @@ absl::Status CheckLinux(const Place& section) {
   return CheckArray(Place(section, "gidMappings"));
 }
 
-Json& MemberIn(Json& object, const char* key, Json::value_t type) {
-  Json& member = object[key];
+Json& MemberIn(Json& object, absl::string_view key, Json::value_t type) {
+  Json& member = ValueIn(object, key);
   if (member.is_null()) member = Json(type);
   return member;
 }
 
 // Of a member that CheckUint32 accepted.
-uint32_t NumberIn(const Json& object, const char* key) {
+uint32_t NumberIn(const Json& object, absl::string_view key) {
   const Json* number = FindMember(object, key);
   return number == nullptr ? 0 : number->get<uint32_t>();
 }
@@ -135,18 +136,37 @@ absl::Status CheckOciConfig(const Json& config) {
   return CheckLinux(Place(root, "linux"));
 }
 
-const Json* FindMember(const Json& object, const char* key) {
-  const auto member = object.find(key);
-  return member == object.end() || member->is_null() ? nullptr : &*member;
+const Json* FindMember(const Json& object, absl::string_view key) {
+  for (const auto& [name, value] : object.get_ref<const Json::object_t&>()) {
+    if (name == key) return value.is_null() ? nullptr : &value;
+  }
+  return nullptr;
 }
 
-Json& ObjectIn(Json& object, const char* key) {
+Json& ValueIn(Json& object, absl::string_view key) {
+  auto& members = object.get_ref<Json::object_t&>();
+  for (auto& [name, value] : members) {
+    if (name == key) return value;
+  }
+  if (members.size() == members.capacity()) {
+    // Left to itself the vector copies all that is in the members: it cannot move constant keys.
+    Json::object_t grown;
+    grown.reserve(2 * members.size() + 1);
+    for (auto& [name, value] : members) grown.emplace_back(name, std::move(value));
+    members = std::move(grown);
+  }
+  return members.emplace_back(std::string(key), nullptr).second;
+}
+
+Json& ObjectIn(Json& object, absl::string_view key) {
   return MemberIn(object, key, Json::value_t::object);
 }
 
-Json& ArrayIn(Json& object, const char* key) { return MemberIn(object, key, Json::value_t::array); }
+Json::array_t& ArrayIn(Json& object, absl::string_view key) {
+  return MemberIn(object, key, Json::value_t::array).get_ref<Json::array_t&>();
+}
 
-const std::string& TextIn(const Json& object, const char* key) {
+const std::string& TextIn(const Json& object, absl::string_view key) {
   static const std::string empty;
   const Json* text = FindMember(object, key);
   return text == nullptr ? empty : text->get_ref<const std::string&>();

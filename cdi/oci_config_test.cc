@@ -11,7 +11,7 @@
 namespace ascend::cdi {
 namespace {
 
-using Json = nlohmann::json;
+using Json = OciConfig;
 using ::testing::HasSubstr;
 
 TEST(OciConfigTest, AcceptsWhatIsAbsentOrNull) {
@@ -112,6 +112,18 @@ TEST(OciConfigTest, AbsentAndNullMembersAreCreated) {
   EXPECT_EQ(TextIn(config, "a"), "");
   ArrayIn(ObjectIn(config, "a"), "b").push_back(1);
   EXPECT_EQ(config, Json::parse(R"({"a": {"b": [1]}})"));
+}
+
+TEST(OciConfigTest, AnArrayStaysWhereItIsWhenItsObjectGrows) {
+  Json config = Json::object();
+  Json::array_t& array = ArrayIn(config, "array");
+  array.push_back(1);
+  for (int i = 0; i < 20; ++i) ValueIn(config, "member" + std::to_string(i)) = i;
+  EXPECT_EQ(&ArrayIn(config, "array"), &array);
+  EXPECT_EQ(array, Json::array_t({1}));
+  EXPECT_EQ(config.size(), 21u);
+  EXPECT_EQ(config["member7"], 7);
+  EXPECT_EQ(ValueIn(config, "member7"), 7) << "what is there is found, not added";
 }
 
 }  // namespace

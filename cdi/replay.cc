@@ -236,10 +236,11 @@ absl::StatusOr<Json> InjectDevices(const Json& test_case,
   ASCEND_RETURN_IF_ERROR(workspace.Create());
   ASCEND_ASSIGN_OR_RETURN(const std::vector<std::string> directories, workspace.Write(*dirs));
   const std::shared_ptr<const Snapshot> snapshot = Scan(directories);
-  Json config = *oci;
+  OciConfig config = *oci;
   const absl::Status injected = Inject(*snapshot, devices, config, options);
+  const Json after = config;
 
-  Json result = injected.ok() ? Json{{"ok", true}, {"oci", config}} : Refusal(injected);
+  Json result = injected.ok() ? Json{{"ok", true}, {"oci", after}} : Refusal(injected);
   result["listDevices"] = Json::array();
   for (const auto& [name, entry] : snapshot->devices()) result["listDevices"].push_back(name);
   result["fileErrors"] = Json::array();
@@ -249,7 +250,7 @@ absl::StatusOr<Json> InjectDevices(const Json& test_case,
   }
   if (!injected.ok()) {
     result["unresolved"] = Unresolved(*snapshot, devices);
-    if (config != *oci) result["changedInSpiteOfTheError"] = config;
+    if (after != *oci) result["changedInSpiteOfTheError"] = after;
   }
   return result;
 }

@@ -30,8 +30,6 @@
 namespace ascend::cdi {
 namespace {
 
-using Json = nlohmann::json;
-
 // A failure here makes every number worthless.
 template <typename T>
 T Must(absl::StatusOr<T> result) {
@@ -139,9 +137,9 @@ std::shared_ptr<const Snapshot> ClaimSnapshot() {
 void InjectParsed(benchmark::State& state) {
   const auto snapshot = ClaimSnapshot();
   const std::vector<std::string> names = ClaimDevices();
-  const Json original = Json::parse(Must(ReadConfig()));
+  const OciConfig original = OciConfig::parse(Must(ReadConfig()));
   for (auto unused : state) {
-    Json config = original;
+    OciConfig config = original;
     const auto start = std::chrono::steady_clock::now();
     Must(Inject(*snapshot, names, config));
     state.SetIterationTime(
@@ -155,7 +153,7 @@ void InjectText(benchmark::State& state) {
   const std::vector<std::string> names = ClaimDevices();
   const std::string text = Must(ReadConfig());
   for (auto unused : state) {
-    Json config = Json::parse(text);
+    OciConfig config = OciConfig::parse(text);
     Must(Inject(*snapshot, names, config));
     benchmark::DoNotOptimize(config.dump());
   }

@@ -141,6 +141,7 @@ TEST_F(CommandsTest, InjectPrintsTheConfiguration) {
   EXPECT_EQ(InjectDevices(*Scanned(), {"huawei.com/npu=1"}, "", config, Human()), kExitOk);
   EXPECT_EQ(AsJson()["process"]["env"],
             Json({"PATH=/bin", "ASCEND_VISIBLE_DEVICES=void", "NPU=1"}));
+  EXPECT_THAT(Text(), StartsWith("{\n  \"ociVersion\"")) << "the order of what came in";
 }
 
 TEST_F(CommandsTest, InjectPrintsNothingOnAFailure) {

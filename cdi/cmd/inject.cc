@@ -21,7 +21,7 @@ int InjectDevices(const Snapshot& snapshot, const std::vector<std::string>& name
   }
   const std::string text((std::istreambuf_iterator<char>(config)),
                          std::istreambuf_iterator<char>());
-  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  OciConfig json = OciConfig::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) {
     out.errors << "ascend-cdi: the OCI configuration on standard input is not JSON\n";
     return kExitNo;
@@ -36,7 +36,7 @@ int InjectDevices(const Snapshot& snapshot, const std::vector<std::string>& name
     return kExitNo;
   }
   out.text << json.dump(out.json ? -1 : 2, ' ', /*ensure_ascii=*/false,
-                        nlohmann::json::error_handler_t::replace)
+                        OciConfig::error_handler_t::replace)
            << "\n";
   return kExitOk;
 }

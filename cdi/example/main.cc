@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
   }
 
   // What a runtime does with it.
-  nlohmann::json config = {{"ociVersion", "1.2.0"}};
+  cdi::OciConfig config = {{"ociVersion", "1.2.0"}};
   const auto snapshot = cdi::Scan({argv[1]});
   if (absl::Status status = cdi::Inject(*snapshot, {"example.com/null=zero"}, config);
       !status.ok()) {

@@ -17,7 +17,7 @@
 
 namespace {
 
-using nlohmann::json;
+using ascend::cdi::OciConfig;
 
 // The same on every machine: what kind of device there is follows from the length of the path.
 int FakeLstat(const std::string& path, struct stat* info) {
@@ -28,7 +28,7 @@ int FakeLstat(const std::string& path, struct stat* info) {
   return 0;
 }
 
-void InjectTwice(const ascend::cdi::ContainerEdits& edits, const json& original,
+void InjectTwice(const ascend::cdi::ContainerEdits& edits, const OciConfig& original,
                  int compatibility) {
   ascend::cdi::InjectionOptions options;
   options.lstat = FakeLstat;
@@ -37,14 +37,14 @@ void InjectTwice(const ascend::cdi::ContainerEdits& edits, const json& original,
   options.compatibility.no_file_mode_from_host = (compatibility & 4) != 0;
   options.compatibility.idmap_without_mappings = (compatibility & 8) != 0;
 
-  json first = original;
+  OciConfig first = original;
   const absl::Status status = ascend::cdi::ApplyEdits(edits, first, options);
   FUZZ_CHECK(status.ok() || first == original);
-  json second = original;
+  OciConfig second = original;
   FUZZ_CHECK(ascend::cdi::ApplyEdits(edits, second, options) == status);
   FUZZ_CHECK(second == first);
   // What comes out can go in again.
-  json again = first;
+  OciConfig again = first;
   FUZZ_CHECK(!status.ok() || ascend::cdi::ApplyEdits(edits, again, options).ok());
 }
 
@@ -56,8 +56,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (end == absl::string_view::npos) return 0;
   const absl::string_view text = input.substr(0, end);
   const absl::string_view config_text = input.substr(end + 1);
-  const json config =
-      json::parse(config_text.begin(), config_text.end(), nullptr, /*allow_exceptions=*/false);
+  const OciConfig config =
+      OciConfig::parse(config_text.begin(), config_text.end(), nullptr, /*allow_exceptions=*/false);
   if (config.is_discarded()) return 0;
   absl::StatusOr<ascend::cdi::Spec> spec = ascend::cdi::ReadJson(text);
   if (!spec.ok()) spec = ascend::cdi::ReadYaml(text);
