@@ -114,10 +114,12 @@ std::string NormalizeVersion(absl::string_view text) {
       identifier.push_back(c);
     }
     if (identifier.empty()) return "";
-    // A numeric pre-release identifier must not have leading zeros either.
+    // A numeric pre-release identifier must fit into 64 bits for the API server, and have no
+    // leading zeros either.
     if (std::all_of(identifier.begin(), identifier.end(), absl::ascii_isdigit)) {
-      const size_t first = identifier.find_first_not_of('0');
-      identifier = first == std::string::npos ? "0" : identifier.substr(first);
+      uint64_t value;
+      if (!absl::SimpleAtoi(identifier, &value)) return "";
+      identifier = absl::StrCat(value);
     }
     rest.push_back(std::move(identifier));
   }

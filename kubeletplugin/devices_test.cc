@@ -145,8 +145,10 @@ TEST(DevicesTest, VersionsBecomeStrictSemverOrNothing) {
   EXPECT_EQ(NormalizeVersion("6.19.14.31400000"), "6.19.14-31400000");
   EXPECT_EQ(NormalizeVersion("7.1.0.7.220"), "7.1.0-7.220");
   EXPECT_EQ(NormalizeVersion(" 25.7.rc1.6 "), "25.7.0-rc1.6");
+  EXPECT_EQ(NormalizeVersion("1.0.0.007"), "1.0.0-7");
   for (const std::string& bad : {std::string(""), std::string("abc"), std::string("1..2"),
-                                 std::string("1.0 beta"), "1." + std::string(200, '9')}) {
+                                 std::string("1.0.0.18446744073709551616"), std::string("1.0 beta"),
+                                 "1." + std::string(200, '9')}) {
     EXPECT_EQ(NormalizeVersion(bad), "") << bad;
   }
 }
