@@ -136,9 +136,11 @@ int DepthOf(absl::string_view path) {
   const bool absolute = !path.empty() && path[0] == '/';
   int names = 0;
   int parents = 0;  // a relative path may begin with any number of ".."
-  while (!path.empty()) {
-    const absl::string_view name = path.substr(0, path.find('/'));
-    path.remove_prefix(std::min(name.size() + 1, path.size()));
+  size_t begin = 0;
+  for (size_t end = 0; end <= path.size(); ++end) {
+    if (end < path.size() && path[end] != '/') continue;
+    const absl::string_view name = path.substr(begin, end - begin);
+    begin = end + 1;
     if (name.empty() || name == ".") continue;
     if (name != "..") {
       ++names;

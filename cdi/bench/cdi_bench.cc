@@ -134,12 +134,22 @@ std::shared_ptr<const Snapshot> ClaimSnapshot() {
   return Scan({claim, JoinPath(work.path(), "scan")});
 }
 
+// Into configurations that were parsed before, many at a time, as the reference's benchmark does: a
+// copy that was made just now would still be in the processor's cache.
 void InjectParsed(benchmark::State& state) {
+  constexpr size_t kBatch = 100;
   const auto snapshot = ClaimSnapshot();
   const std::vector<std::string> names = ClaimDevices();
-  const OciConfig original = OciConfig::parse(Must(ReadConfig()));
+  const std::string text = Must(ReadConfig());
+  std::vector<OciConfig> configs;
+  size_t next = 0;
   for (auto unused : state) {
-    OciConfig config = original;
+    if (next == configs.size()) {
+      configs.clear();
+      while (configs.size() < kBatch) configs.push_back(OciConfig::parse(text));
+      next = 0;
+    }
+    OciConfig& config = configs[next++];
     const auto start = std::chrono::steady_clock::now();
     Must(Inject(*snapshot, names, config));
     state.SetIterationTime(
