@@ -180,6 +180,8 @@ class JsonEvents {
     if (absl::StrContains(problem, "] parse error at ") && colon != absl::string_view::npos) {
       problem.remove_prefix(colon + 2);
     }
+    // What was read last is cut anywhere, also within a character.
+    problem = problem.substr(0, problem.find("; last read: "));
     return Check(
         TextError(text_, position == 0 ? 0 : std::min(position - 1, text_.size()), problem));
   }

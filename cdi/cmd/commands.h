@@ -3,8 +3,8 @@
 #ifndef ASCEND_DRA_CDI_CMD_COMMANDS_H_
 #define ASCEND_DRA_CDI_CMD_COMMANDS_H_
 
+#include <cstddef>
 #include <iosfwd>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,7 +13,7 @@
 namespace ascend::cdi::cmd {
 
 inline constexpr int kExitOk = 0;
-// A file is invalid, a device does not resolve, a case fails: the command did its work and the
+// A file is invalid, a device does not resolve, a case fails: the command did its work, and the
 // answer is no.
 inline constexpr int kExitNo = 1;
 inline constexpr int kExitUsage = 2;
@@ -45,13 +45,15 @@ int Validate(const std::vector<std::string>& files, bool strict, const Output& o
 // `min-version`: the least cdiVersion that can carry each file's content.
 int PrintMinimumVersions(const std::vector<std::string>& files, const Output& out);
 
-// `compat`: which runtimes accept each file. kExitNo if a file is refused by any that the filter
-// `runtime` ("" for all, else like "containerd" or "containerd 2.1") selects.
+// `compat`: which runtimes accept each file. With a `runtime` such as "containerd" or "podman 4.3"
+// only its releases are printed, and kExitNo says that one of them refuses a file.
 int PrintCompatibility(const std::vector<std::string>& files, const std::string& runtime,
                        const Output& out);
 
-// `inject`: reads an OCI runtime configuration from `config` and prints it with the devices in it.
-// Nothing is printed on a failure. `library` is the release to behave like, "" for the newest.
+// `inject`: reads an OCI runtime configuration from `config`, of at most kMaxConfigSize bytes, and
+// prints it with the devices in it. Nothing is printed on a failure. `library` is the release of
+// the reference library to behave like, "" for the newest.
+inline constexpr size_t kMaxConfigSize = 64 << 20;
 int InjectDevices(const Snapshot& snapshot, const std::vector<std::string>& names,
                   const std::string& library, std::istream& config, const Output& out);
 

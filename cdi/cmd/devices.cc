@@ -7,10 +7,10 @@
 #include <iostream>
 #include <mutex>
 #include <set>
+#include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "cdi/cmd/commands.h"
+#include "cdi/cmd/output.h"
 #include "cdi/json.h"
 #include "cdi/name.h"
 #include "nlohmann/json.hpp"
@@ -20,6 +20,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr size_t kMaxNameColumn = 80;
+
 Json ErrorsAsJson(const Snapshot& snapshot) {
   Json errors = Json::array();
   for (const auto& [path, statuses] : snapshot.errors()) {
@@ -28,16 +30,6 @@ Json ErrorsAsJson(const Snapshot& snapshot) {
     }
   }
   return errors;
-}
-
-void PrintErrors(const Snapshot& snapshot, std::ostream& stream) {
-  for (const auto& [path, statuses] : snapshot.errors()) {
-    for (const absl::Status& status : statuses) {
-      const bool named = absl::StrContains(status.message(), path);
-      stream << "ascend-cdi: " << (named ? "" : absl::StrCat(path, ": ")) << status.message()
-             << "\n";
-    }
-  }
 }
 
 bool Matches(const std::string& name, const ListFilter& filter) {
@@ -66,20 +58,23 @@ int List(const Snapshot& snapshot, const ListFilter& filter, const Output& out) 
     for (const auto* device : found) {
       devices.push_back({{"name", device->first}, {"file", device->second.file->path}});
     }
-    out.text << Json{{"devices", devices}, {"errors", ErrorsAsJson(snapshot)}}.dump(2) << "\n";
+    PrintJson({{"devices", devices}, {"errors", ErrorsAsJson(snapshot)}}, out.text);
     return kExitOk;
   }
-  size_t width = 0;
-  for (const auto* device : found) width = std::max(width, device->first.size());
+  // One long name shall not push all files out of sight.
+  size_t width = 6;
+  for (const auto* device : found) {
+    width = std::max(width, std::min(device->first.size(), kMaxNameColumn));
+  }
   if (!found.empty()) {
     out.text << std::left << std::setw(static_cast<int>(width)) << "DEVICE" << "  FILE\n";
   }
   for (const auto* device : found) {
     out.text << std::left << std::setw(static_cast<int>(width)) << device->first << "  "
-             << device->second.file->path << "\n";
+             << Printable(device->second.file->path) << "\n";
   }
   if (found.empty()) out.errors << "ascend-cdi: no devices found\n";
-  PrintErrors(snapshot, out.errors);
+  PrintErrors(snapshot, out);
   return kExitOk;
 }
 
@@ -89,7 +84,7 @@ int Show(const Snapshot& snapshot, const std::vector<std::string>& names, const 
   for (const std::string& name : names) {
     const Snapshot::Entry* entry = snapshot.Find(name);
     if (entry == nullptr) {
-      out.errors << "ascend-cdi: no device " << name
+      out.errors << "ascend-cdi: no device " << Printable(name)
                  << (SplitQualifiedName(name).vendor.empty()
                          ? " (a name is like huawei.com/npu=0)\n"
                          : " in these directories (see ascend-cdi list)\n");
@@ -101,14 +96,80 @@ int Show(const Snapshot& snapshot, const std::vector<std::string>& names, const 
       all.push_back({{"name", name}, {"file", entry->file->path}, {"spec", Json::parse(spec)}});
       continue;
     }
-    out.text << "# " << name << " of " << entry->file->path << "\n"
-             << Json::parse(spec).dump(2) << "\n";
-    for (const std::string& finding : entry->file->findings) out.text << "# " << finding << "\n";
+    out.text << "# " << name << " of " << Printable(entry->file->path) << "\n";
+    PrintJson(Json::parse(spec), out.text);
+    for (const std::string& finding : entry->file->findings) {
+      out.text << "# " << Printable(finding) << "\n";
+    }
   }
-  if (out.json) out.text << all.dump(2) << "\n";
-  if (code != kExitOk) PrintErrors(snapshot, out.errors);
+  if (out.json) PrintJson(all, out.text);
+  if (code != kExitOk) PrintErrors(snapshot, out);
   return code;
 }
+
+namespace {
+
+// Prints what is new in each snapshot.
+class ChangePrinter {
+ public:
+  ChangePrinter(int events, const Output& out) : events_(events), out_(out) {}
+
+  // Whether to go on: false once enough changes were printed, or if nobody reads them any more.
+  bool Take(const Snapshot& snapshot, bool first) {
+    std::set<std::string> now;
+    for (const auto& [name, entry] : snapshot.devices()) now.insert(name);
+    for (const std::string& name : devices_) {
+      if (now.count(name) == 0) Print("removed", name);
+    }
+    for (const std::string& name : now) {
+      if (devices_.count(name) == 0) Print(first ? "present" : "added", name);
+    }
+    if (!first && devices_ != now) ++seen_;
+    devices_ = std::move(now);
+    TakeErrors(snapshot);
+    out_.text.flush();
+    return out_.text.good() && (events_ == 0 || seen_ < events_);
+  }
+
+ private:
+  void Print(absl::string_view change, const std::string& name) {
+    if (out_.json) {
+      PrintLine({{"change", std::string(change)}, {"name", name}});
+    } else {
+      out_.text << change << " " << name << "\n";
+    }
+  }
+
+  // Each error once, as long as it lasts.
+  void TakeErrors(const Snapshot& snapshot) {
+    std::set<std::pair<std::string, std::string>> now;
+    for (const auto& [path, statuses] : snapshot.errors()) {
+      for (const absl::Status& status : statuses) {
+        if (!now.emplace(path, status.message()).second) continue;
+        if (errors_.count({path, std::string(status.message())}) != 0) continue;
+        if (out_.json) {
+          PrintLine(
+              {{"change", "error"}, {"path", path}, {"error", std::string(status.message())}});
+        } else {
+          Complain(out_, path, status);
+        }
+      }
+    }
+    errors_ = std::move(now);
+  }
+
+  void PrintLine(const Json& json) {
+    out_.text << json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) << "\n";
+  }
+
+  const int events_;
+  const Output& out_;
+  int seen_ = 0;
+  std::set<std::string> devices_;
+  std::set<std::pair<std::string, std::string>> errors_;
+};
+
+}  // namespace
 
 int Monitor(const std::vector<std::string>& directories, int events, const Output& out) {
   sigset_t signals;
@@ -116,47 +177,25 @@ int Monitor(const std::vector<std::string>& directories, int events, const Outpu
   for (int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&signals, signal);
 
   std::mutex mutex;
-  std::set<std::string> known;
-  int seen = 0;
-  const auto print = [&](absl::string_view change, const std::string& name) {
-    if (out.json) {
-      out.text << Json{{"change", std::string(change)}, {"name", name}}.dump() << std::endl;
-    } else {
-      out.text << change << " " << name << std::endl;
-    }
-  };
-  const auto take_in = [&](const Snapshot& snapshot, bool first) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    std::set<std::string> now;
-    for (const auto& [name, entry] : snapshot.devices()) now.insert(name);
-    for (const std::string& name : known) {
-      if (now.count(name) == 0) print("removed", name);
-    }
-    for (const std::string& name : now) {
-      if (known.count(name) == 0) print(first ? "present" : "added", name);
-    }
-    const bool changed = known != now;
-    known = std::move(now);
-    PrintErrors(snapshot, out.errors);
-    if (first || !changed || ++seen != events) return;
-    ::kill(::getpid(), SIGUSR1);  // wakes the wait below
-  };
-  // The first snapshot is printed before any change of it.
+  ChangePrinter printer(events, out);
+  // Held until the first snapshot is printed, before any change of it.
   std::unique_lock<std::mutex> hold(mutex);
   const absl::StatusOr<std::unique_ptr<Registry>> registry =
       Registry::Open({.directories = directories,
                       .on_change = [&](const std::shared_ptr<const Snapshot>& snapshot) {
-                        take_in(*snapshot, false);
+                        const std::lock_guard<std::mutex> lock(mutex);
+                        // The signal wakes the wait below.
+                        if (!printer.Take(*snapshot, false)) ::kill(::getpid(), SIGUSR1);
                       }});
   if (!registry.ok()) {
-    out.errors << "ascend-cdi: " << registry.status().message() << "\n";
+    Complain(out, "", registry.status());
     return kExitError;
   }
+  bool go_on = printer.Take(*(*registry)->snapshot(), true);
   hold.unlock();
-  take_in(*(*registry)->snapshot(), true);
   int signal = 0;
-  sigwait(&signals, &signal);
-  return kExitOk;
+  if (go_on) sigwait(&signals, &signal);
+  return out.text.good() ? kExitOk : kExitError;
 }
 
 }  // namespace ascend::cdi::cmd

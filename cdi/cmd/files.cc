@@ -3,10 +3,11 @@
 #include <iomanip>
 #include <iostream>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cdi/cmd/commands.h"
+#include "cdi/cmd/output.h"
+#include "cdi/cmd/releases.h"
 #include "cdi/compatibility.h"
 #include "cdi/spec_file.h"
 #include "cdi/validate.h"
@@ -18,12 +19,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void Complain(const std::string& file, const absl::Status& status, const Output& out) {
-  const bool named = absl::StrContains(status.message(), file);
-  out.errors << "ascend-cdi: " << (named ? "" : absl::StrCat(file, ": ")) << status.message()
-             << "\n";
-}
-
 // Reads each file and hands it to `use`; what cannot be read goes to `refused`.
 template <typename Use, typename Refused>
 int ForEachFile(const std::vector<std::string>& files, Use use, Refused refused) {
@@ -31,10 +26,10 @@ int ForEachFile(const std::vector<std::string>& files, Use use, Refused refused)
   for (const std::string& file : files) {
     const absl::StatusOr<SpecFile> read = ReadSpecFile(file);
     if (!read.ok()) {
-      code = kExitNo;
+      code = std::max(code, ExitCodeOf(read.status()));
       refused(file, read.status());
     } else if (!use(file, *read)) {
-      code = kExitNo;
+      code = std::max(code, kExitNo);
     }
   }
   return code;
@@ -45,9 +40,13 @@ std::string Line(const Compatibility& one) {
                       one.reason.empty() ? "" : absl::StrCat(": ", one.reason));
 }
 
-// Whether `runtime` is what somebody asked for by "containerd" or "containerd 2.1".
-bool Selected(absl::string_view runtime, const std::string& asked) {
-  return asked.empty() || absl::StartsWithIgnoreCase(runtime, asked);
+bool IsKnown(const std::string& runtime) {
+  for (const RuntimeRelease& release : RuntimeReleases()) {
+    for (absl::string_view range : release.runtimes) {
+      if (IsRelease(range, runtime)) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -64,14 +63,14 @@ int Validate(const std::vector<std::string>& files, bool strict, const Output& o
       return;
     }
     if (!status.ok()) {
-      Complain(file, status, out);
+      Complain(out, file, status);
       return;
     }
-    out.text << file << ": valid, cdiVersion " << read->spec.version << ", "
+    out.text << Printable(file) << ": valid, cdiVersion " << read->spec.version << ", "
              << read->spec.devices.size() << " device"
              << (read->spec.devices.size() == 1 ? "" : "s") << "\n";
     for (const std::string& finding : read->findings) {
-      out.text << file << ": note: " << finding << "\n";
+      out.text << Printable(file) << ": note: " << Printable(finding) << "\n";
     }
   };
   const int code = ForEachFile(
@@ -82,7 +81,7 @@ int Validate(const std::vector<std::string>& files, bool strict, const Output& o
         return status.ok();
       },
       [&](const std::string& file, const absl::Status& status) { print(file, status, nullptr); });
-  if (out.json) out.text << all.dump(2) << "\n";
+  if (out.json) PrintJson(all, out.text);
   return code;
 }
 
@@ -98,7 +97,7 @@ int PrintMinimumVersions(const std::vector<std::string>& files, const Output& ou
         } else if (files.size() == 1) {
           out.text << version << "\n";
         } else {
-          out.text << version << "  " << file << "\n";
+          out.text << version << "  " << Printable(file) << "\n";
         }
         return true;
       },
@@ -106,30 +105,36 @@ int PrintMinimumVersions(const std::vector<std::string>& files, const Output& ou
         if (out.json) {
           all.push_back({{"path", file}, {"error", std::string(status.message())}});
         } else {
-          Complain(file, status, out);
+          Complain(out, file, status);
         }
       });
-  if (out.json) out.text << all.dump(2) << "\n";
+  if (out.json) PrintJson(all, out.text);
   return code;
 }
 
 int PrintCompatibility(const std::vector<std::string>& files, const std::string& runtime,
                        const Output& out) {
+  if (!runtime.empty() && !IsKnown(runtime)) {
+    out.errors << "ascend-cdi: no release of " << Printable(runtime)
+               << " is known; known are containerd, CRI-O, podman and Docker, like \"containerd "
+                  "2.1\"\n";
+    return kExitUsage;
+  }
   Json all = Json::array();
-  bool known = false;
   const int code = ForEachFile(
       files,
       [&](const std::string& file, const SpecFile& read) {
         bool accepted = true;
         Json releases = Json::array();
-        if (!out.json) out.text << file << " (cdiVersion " << read.spec.version << ")\n";
+        if (!out.json) {
+          out.text << Printable(file) << " (cdiVersion " << read.spec.version << ")\n";
+        }
         for (const Compatibility& one : Compatible(read.spec)) {
           std::vector<std::string> selected;
           for (absl::string_view name : one.release->runtimes) {
-            if (Selected(name, runtime)) selected.emplace_back(name);
+            if (runtime.empty() || IsRelease(name, runtime)) selected.emplace_back(name);
           }
           if (selected.empty()) continue;
-          known = true;
           accepted &= one.accepted;
           if (out.json) {
             releases.push_back({{"library", std::string(one.release->library)},
@@ -141,22 +146,16 @@ int PrintCompatibility(const std::vector<std::string>& files, const std::string&
           }
         }
         if (out.json) all.push_back({{"path", file}, {"releases", releases}});
-        return accepted;
+        return accepted || runtime.empty();
       },
       [&](const std::string& file, const absl::Status& status) {
-        known = true;
         if (out.json) {
           all.push_back({{"path", file}, {"error", std::string(status.message())}});
         } else {
-          Complain(file, status, out);
+          Complain(out, file, status);
         }
       });
-  if (!known) {
-    out.errors << "ascend-cdi: no release of \"" << runtime
-               << "\" is known; known are, for example, containerd, cri-o, podman and docker\n";
-    return kExitUsage;
-  }
-  if (out.json) out.text << all.dump(2) << "\n";
+  if (out.json) PrintJson(all, out.text);
   return code;
 }
 

@@ -1,6 +1,8 @@
 // ascend-cdi: looks at CDI files as a container runtime does. This file only reads the command
 // line.
 #include <csignal>
+#include <exception>
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
 #include "cdi/cmd/commands.h"
+#include "cdi/cmd/output.h"
 #include "cdi/registry.h"
 
 namespace ascend::cdi::cmd {
@@ -26,6 +29,19 @@ void BlockSignals() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
+// Registries watch absolute paths only.
+std::vector<std::string> Absolute(const std::vector<std::string>& directories, const Output& out) {
+  std::vector<std::string> result;
+  for (const std::string& directory : directories) {
+    std::error_code error;
+    result.push_back(std::filesystem::absolute(directory, error).lexically_normal().string());
+    if (error || !std::filesystem::is_directory(result.back(), error)) {
+      out.errors << "ascend-cdi: note: " << Printable(directory) << " is no directory\n";
+    }
+  }
+  return result;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Looks at Container Device Interface files as a container runtime does",
                "ascend-cdi");
@@ -38,6 +54,7 @@ int Main(int argc, char** argv) {
   app.add_option("--spec-dir", directories,
                  "Directory of CDI files; repeat it, later ones take precedence "
                  "[/etc/cdi /var/run/cdi]")
+      ->type_name("DIR")
       ->take_all()
       ->allow_extra_args(false);
   app.add_flag("--json", json, "Print JSON, for scripts");
@@ -74,7 +91,8 @@ int Main(int argc, char** argv) {
   std::string runtime;
   CLI::App* compat = app.add_subcommand("compat", "Tell which container runtimes accept a file");
   compat->add_option("FILE", files, "A .json or .yaml file")->required();
-  compat->add_option("--runtime", runtime, "Only this one: containerd, cri-o, podman or docker");
+  compat->add_option("--runtime", runtime,
+                     "Only this one, like containerd or \"podman 4.3\"; refused = exit code 1");
 
   CLI::App* replay = app.add_subcommand(
       "replay", "Compare with recorded behaviour of the reference library (JSON Lines)");
@@ -95,18 +113,34 @@ int Main(int argc, char** argv) {
   }
 
   const Output out = {.text = std::cout, .errors = std::cerr, .json = json};
-  if (list->parsed()) return List(*Scan(directories), filter, out);
-  if (show->parsed()) return Show(*Scan(directories), names, out);
-  if (validate->parsed()) return Validate(files, strict, out);
-  if (inject->parsed()) return InjectDevices(*Scan(directories), names, library, std::cin, out);
-  if (min_version->parsed()) return PrintMinimumVersions(files, out);
-  if (compat->parsed()) return PrintCompatibility(files, runtime, out);
-  if (replay->parsed()) return Replay(files, out);
-  BlockSignals();
-  return Monitor(directories, events, out);
+  directories = Absolute(directories, out);
+  int code = kExitOk;
+  if (list->parsed()) code = List(*Scan(directories), filter, out);
+  if (show->parsed()) code = Show(*Scan(directories), names, out);
+  if (validate->parsed()) code = Validate(files, strict, out);
+  if (inject->parsed()) code = InjectDevices(*Scan(directories), names, library, std::cin, out);
+  if (min_version->parsed()) code = PrintMinimumVersions(files, out);
+  if (compat->parsed()) code = PrintCompatibility(files, runtime, out);
+  if (replay->parsed()) code = Replay(files, out);
+  if (monitor->parsed()) {
+    BlockSignals();
+    code = Monitor(directories, events, out);
+  }
+  if (!std::cout.flush()) {
+    std::cerr << "ascend-cdi: cannot write to standard output\n";
+    return kExitError;
+  }
+  return code;
 }
 
 }  // namespace
 }  // namespace ascend::cdi::cmd
 
-int main(int argc, char** argv) { return ascend::cdi::cmd::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return ascend::cdi::cmd::Main(argc, argv);
+  } catch (const std::exception& error) {  // no memory
+    std::cerr << "ascend-cdi: " << error.what() << "\n";
+    return ascend::cdi::cmd::kExitError;
+  }
+}

@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "cdi/cmd/commands.h"
+#include "cdi/cmd/json_text.h"
+#include "cdi/cmd/output.h"
 #include "nlohmann/json.hpp"
 
 namespace ascend::cdi::cmd {
@@ -14,17 +16,18 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Empty if the recorded result came out.
-std::vector<std::string> Differences(const nlohmann::json& test_case) {
-  if (test_case.is_discarded()) return {"not JSON"};
-  absl::StatusOr<std::vector<std::string>> differences = ReplayCase(test_case);
+std::vector<std::string> Differences(const absl::StatusOr<Json>& test_case) {
+  if (!test_case.ok()) return {std::string(test_case.status().message())};
+  absl::StatusOr<std::vector<std::string>> differences = ReplayCase(nlohmann::json(*test_case));
   if (!differences.ok()) return {std::string(differences.status().message())};
   return *std::move(differences);
 }
 
 // The case's id, or where it is if it has none.
-std::string NameOf(const nlohmann::json& test_case, const std::string& file, int number) {
-  if (test_case.is_object() && test_case.contains("id") && test_case["id"].is_string()) {
-    return test_case["id"];
+std::string NameOf(const absl::StatusOr<Json>& test_case, const std::string& file, int number) {
+  if (test_case.ok() && test_case->is_object()) {
+    const auto id = test_case->find("id");
+    if (id != test_case->end() && id->is_string()) return id->get<std::string>();
   }
   return absl::StrCat(file, ":", number);
 }
@@ -38,14 +41,14 @@ int Replay(const std::vector<std::string>& files, const Output& out) {
   for (const std::string& file : files) {
     std::ifstream stream(file);
     if (!stream) {
-      out.errors << "ascend-cdi: cannot read " << file << "\n";
+      out.errors << "ascend-cdi: cannot read " << Printable(file) << "\n";
       return kExitError;
     }
     int number = 0;
     for (std::string line; std::getline(stream, line);) {
       ++number;
       if (line.empty()) continue;
-      const auto test_case = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+      const absl::StatusOr<Json> test_case = ParseJsonText(line);
       const std::vector<std::string> differences = Differences(test_case);
       if (differences.empty()) {
         ++passed;
@@ -58,18 +61,16 @@ int Replay(const std::vector<std::string>& files, const Output& out) {
         continue;
       }
       for (const std::string& difference : differences) {
-        out.text << name << ": " << difference << "\n";
+        out.text << Printable(name) << ": " << Printable(difference) << "\n";
       }
     }
     if (stream.bad()) {
-      out.errors << "ascend-cdi: cannot read " << file << "\n";
+      out.errors << "ascend-cdi: cannot read " << Printable(file) << "\n";
       return kExitError;
     }
   }
   if (out.json) {
-    out.text << Json{{"passed", passed}, {"failed", failed}, {"failures", failures}}.dump(
-                    2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace)
-             << "\n";
+    PrintJson({{"passed", passed}, {"failed", failed}, {"failures", failures}}, out.text);
   } else {
     out.text << passed << " passed, " << failed << " failed\n";
   }

@@ -1,0 +1,47 @@
+#include "cdi/cmd/json_text.h"
+
+#include <string>
+
+#include "base/core/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace ascend::cdi::cmd {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(JsonTextTest, KeepsTheOrderOfMembers) {
+  const auto json = ParseJsonText(R"({"b": 1, "a": [true, null, 18446744073709551615, 1e3]})");
+  ASSERT_THAT(json, IsOk());
+  EXPECT_EQ(json->dump(), R"({"b":1,"a":[true,null,18446744073709551615,1000.0]})");
+}
+
+TEST(JsonTextTest, RefusesWhatWouldBeLost) {
+  const auto refused = [](const std::string& text, const std::string& why) {
+    EXPECT_THAT(ParseJsonText(text), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)))
+        << text;
+  };
+  refused(R"({"a": {"b": 1, "b": 2}})", "the key \"b\" is there twice");
+  refused(R"([18446744073709551616])", "too large");
+  refused(R"([1e999])", "");
+  refused(std::string("{}\0{}", 5), "NUL");
+  refused("{} {}", "line 1, column 4");
+  refused("{\n  \"a\": \xff}", "line 2");
+  refused("", "not JSON");
+  refused("{\"a\": \"\\ud83d\"}", "not JSON");
+}
+
+TEST(JsonTextTest, DepthIsLimited) {
+  const auto nested = [](size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  EXPECT_THAT(ParseJsonText(nested(kMaxJsonDepth)), IsOk());
+  EXPECT_THAT(ParseJsonText(nested(kMaxJsonDepth + 1)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("nested deeper")));
+  EXPECT_THAT(ParseJsonText(nested(1000000)), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+}  // namespace
+}  // namespace ascend::cdi::cmd
