@@ -1,11 +1,15 @@
 #include "cdi/annotations.h"
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "base/core/status_macros.h"
 #include "cdi/dns.h"
 #include "cdi/document_path.h"
+#include "cdi/name.h"
 
 namespace ascend::cdi {
 namespace {
@@ -67,6 +71,38 @@ absl::StatusOr<std::string> AnnotationKey(absl::string_view plugin, absl::string
   const std::string name = absl::StrCat(plugin, "_", absl::StrReplaceAll(device_id, {{"/", "_"}}));
   ASCEND_RETURN_IF_ERROR(CheckName(name)).With("annotation key");
   return absl::StrCat(kPrefix, name);
+}
+
+absl::StatusOr<std::string> AnnotationValue(const std::vector<std::string>& qualified_names) {
+  if (qualified_names.empty()) return absl::InvalidArgumentError("annotation value: no device");
+  for (const std::string& name : qualified_names) {
+    ASCEND_RETURN_IF_ERROR(ParseQualifiedName(name).status()).With("annotation value");
+  }
+  return absl::StrJoin(qualified_names, ",");
+}
+
+absl::Status AddAnnotation(absl::string_view plugin, absl::string_view device_id,
+                           const std::vector<std::string>& qualified_names,
+                           std::map<std::string, std::string>* annotations) {
+  ASCEND_ASSIGN_OR_RETURN(const std::string key, AnnotationKey(plugin, device_id));
+  ASCEND_ASSIGN_OR_RETURN(std::string value, AnnotationValue(qualified_names));
+  if (!annotations->emplace(key, std::move(value)).second) {
+    return absl::AlreadyExistsError(absl::StrCat("annotation ", Quote(key), " is there already"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> DevicesOfAnnotations(
+    const std::map<std::string, std::string>& annotations) {
+  std::vector<std::string> devices;
+  for (const auto& [key, value] : annotations) {
+    if (!absl::StartsWith(key, kPrefix)) continue;
+    for (absl::string_view name : absl::StrSplit(value, ',')) {
+      ASCEND_RETURN_IF_ERROR(ParseQualifiedName(name).status()).With("annotation ", Quote(key));
+      devices.emplace_back(name);
+    }
+  }
+  return devices;
 }
 
 }  // namespace ascend::cdi

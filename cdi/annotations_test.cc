@@ -9,7 +9,9 @@
 namespace ascend::cdi {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 TEST(AnnotationsTest, KeysAreThoseOfKubernetes) {
   EXPECT_THAT(ValidateAnnotations({}), IsOk());
@@ -43,6 +45,40 @@ TEST(AnnotationsTest, ContainerKeysAreShort) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("63")));
   EXPECT_THAT(AnnotationKey("a/b", "c"), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(AnnotationKey("a", ""), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(AnnotationsTest, WhatIsAddedIsRead) {
+  std::map<std::string, std::string> annotations = {{"other", "value"}};
+  EXPECT_THAT(AddAnnotation("npu.huawei.com", "b", {"huawei.com/npu=1"}, &annotations), IsOk());
+  EXPECT_THAT(AddAnnotation("npu.huawei.com", "a/x", {"huawei.com/npu=2", "v.w/c=0"}, &annotations),
+              IsOk());
+  EXPECT_EQ(annotations["cdi.k8s.io/npu.huawei.com_a_x"], "huawei.com/npu=2,v.w/c=0");
+  EXPECT_THAT(DevicesOfAnnotations(annotations),
+              IsOkAndHolds(ElementsAre("huawei.com/npu=2", "v.w/c=0", "huawei.com/npu=1")));
+  EXPECT_THAT(DevicesOfAnnotations({{"other", "value"}}), IsOkAndHolds(IsEmpty()));
+}
+
+TEST(AnnotationsTest, AFailedAdditionChangesNothing) {
+  std::map<std::string, std::string> annotations;
+  ASSERT_THAT(AddAnnotation("p", "d", {"huawei.com/npu=1"}, &annotations), IsOk());
+  const auto before = annotations;
+  EXPECT_THAT(AddAnnotation("p", "d", {"huawei.com/npu=2"}, &annotations),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("cdi.k8s.io/p_d")));
+  EXPECT_THAT(AddAnnotation("p", "e", {"/dev/davinci0"}, &annotations),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("/dev/davinci0")));
+  EXPECT_THAT(AddAnnotation("p", "e", {}, &annotations),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(AddAnnotation("p", "", {"huawei.com/npu=2"}, &annotations),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(annotations, before);
+}
+
+TEST(AnnotationsTest, OneWrongDeviceSpoilsAll) {
+  EXPECT_THAT(DevicesOfAnnotations({{"cdi.k8s.io/a_b", "huawei.com/npu=1"},
+                                    {"cdi.k8s.io/c_d", "huawei.com/npu=1,,"}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("cdi.k8s.io/c_d")));
+  EXPECT_THAT(DevicesOfAnnotations({{"cdi.k8s.io/c_d", ""}}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 }  // namespace

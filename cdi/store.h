@@ -31,11 +31,11 @@ class Store {
   absl::Status Prepare() const;
 
   // Makes `file_name` (which must end in ".json") hold exactly `spec`, with the least cdiVersion
-  // that can carry it, mode 0644, atomically. Bytes are re-read by the strict reader before they
-  // become visible: a spec that a runtime would refuse is kInvalidArgument and changes nothing.
-  // Content that is already there is not written again unless `rewrite_identical`: that is for when
-  // a device node behind it changed, since runtimes may keep what they looked up until the file
-  // changes. A missing directory is created as by Prepare().
+  // that can carry it, mode 0644, atomically. The text is read back by the strict reader before a
+  // byte of it is written: a spec that a runtime would refuse is kInvalidArgument and changes
+  // nothing. Content that is already there is not written again unless `rewrite_identical`: that is
+  // for when a device node behind it changed, since runtimes may keep what they looked up until the
+  // file changes. A missing directory is created as by Prepare().
   //
   // `durable` syncs the file and its directory to disk. On a tmpfs, as /var/run/cdi is one, there
   // is nothing to sync.

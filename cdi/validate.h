@@ -22,6 +22,7 @@ absl::Status ValidateEdits(const ContainerEdits& edits, const DocumentPath& path
 //   - vendor: a DNS subdomain of 2 to 253 characters that begins with a letter; class: 2 to 63
 //     letters, digits, '-' and '_'; device name: at most 128 letters, digits and "-_."
 //   - absolute, clean paths; valid UTF-8; no control characters anywhere
+//   - no path of a device node and no destination of a mount twice in one set of edits, nor "/"
 //   - an explicit fileMode of permission bits, as some runtimes give 0666 to a node without one
 //   - no "none" permissions, closID "/", gid 0, empty list items and other things that only some
 //     versions understand or that mean nothing; hook timeouts above 0

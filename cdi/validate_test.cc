@@ -159,6 +159,23 @@ TEST(ValidateTest, TheWriterIsStricter) {
        [](Spec& s) { Node(s).path = "dev/x"; }},
       {"devices[0].containerEdits.deviceNodes[0].path: ",
        [](Spec& s) { Node(s).path = "/dev/../etc/x"; }},
+      {"devices[0].containerEdits.deviceNodes[0].path: must not be the root",
+       [](Spec& s) { Node(s).path = "/"; }},
+      {"devices[0].containerEdits.deviceNodes[1].path: is there twice",
+       [](Spec& s) {
+         const DeviceNode node = Node(s);
+         Edits(s).device_nodes = {node, node};
+       }},
+      {"devices[0].containerEdits.mounts[1].containerPath: is there twice",
+       [](Spec& s) {
+         Edits(s).mounts = {{.host_path = "/a", .container_path = "/c"},
+                            {.host_path = "/b", .container_path = "/c"}};
+       }},
+      {"devices[0].containerEdits.deviceNodes[0].uid: ", [](Spec& s) { Node(s).uid = 0xFFFFFFFF; }},
+      {"devices[0].containerEdits.additionalGids[0]: ",
+       [](Spec& s) { Edits(s).additional_gids = {0xFFFFFFFF}; }},
+      {"devices[0].containerEdits.intelRdt: must not be empty",
+       [](Spec& s) { Edits(s).intel_rdt = IntelRdt(); }},
       {"devices[0].containerEdits.deviceNodes[0].hostPath: ",
        [](Spec& s) { Node(s).host_path = "/dev/x/"; }},
       {"devices[0].containerEdits.deviceNodes[0].major: ",
@@ -217,7 +234,7 @@ TEST(ValidateTest, TheLimitsThemselvesAreAllowed) {
                          [](Spec& s) {
                            s.kind = "ab/" + std::string(63, 'n');
                            s.devices[0].name = std::string(128, '0');
-                           Node(s).path = "/";
+                           Node(s).path = "/x";
                            Node(s).major = std::numeric_limits<int32_t>::max();
                            Node(s).file_mode = 0;
                            Edits(s).intel_rdt->clos_id = std::string(4095, 'c');
@@ -228,7 +245,7 @@ TEST(ValidateTest, TheLimitsThemselvesAreAllowed) {
                          [](Spec& s) {
                            Node(s).type = "u";
                            Node(s).host_path = "";
-                           Edits(s).intel_rdt = IntelRdt();
+                           Edits(s).intel_rdt = IntelRdt{.clos_id = "x"};
                          }),
               IsOk());
 }

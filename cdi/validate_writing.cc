@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -69,6 +71,12 @@ absl::Status CheckDeviceNumber(int64_t number, const DocumentPath& path) {
   return absl::OkStatus();
 }
 
+absl::Status CheckOwner(const std::optional<uint32_t>& id, const DocumentPath& path) {
+  // -1 means "no change" to the kernel.
+  if (id == std::numeric_limits<uint32_t>::max()) return path.Error("is nobody's id: ", *id);
+  return absl::OkStatus();
+}
+
 absl::Status CheckDeviceNode(const DeviceNode& node, const DocumentPath& path) {
   ASCEND_RETURN_IF_ERROR(CheckPath(node.path, path.Member("path")));
   if (!node.host_path.empty()) {
@@ -80,6 +88,8 @@ absl::Status CheckDeviceNode(const DeviceNode& node, const DocumentPath& path) {
   }
   ASCEND_RETURN_IF_ERROR(CheckDeviceNumber(node.major, path.Member("major")));
   ASCEND_RETURN_IF_ERROR(CheckDeviceNumber(node.minor, path.Member("minor")));
+  ASCEND_RETURN_IF_ERROR(CheckOwner(node.uid, path.Member("uid")));
+  ASCEND_RETURN_IF_ERROR(CheckOwner(node.gid, path.Member("gid")));
   if (!node.file_mode.has_value()) {
     return path.Member("fileMode").Error("must be given: some runtimes take 0666 without it");
   }
@@ -95,6 +105,14 @@ absl::Status CheckDeviceNode(const DeviceNode& node, const DocumentPath& path) {
       return permissions.Error("names a letter twice: ", Quote(node.permissions));
     }
   }
+  return absl::OkStatus();
+}
+
+// Places in the container. The second of two would hide the first.
+absl::Status CheckPlace(const std::string& place, const DocumentPath& path,
+                        std::set<absl::string_view>* taken) {
+  if (place == "/") return path.Error("must not be the root directory");
+  if (!taken->insert(place).second) return path.Error("is there twice: ", Quote(place));
   return absl::OkStatus();
 }
 
@@ -116,6 +134,7 @@ absl::Status CheckHook(const Hook& hook, const DocumentPath& path) {
 }
 
 absl::Status CheckIntelRdt(const IntelRdt& rdt, const DocumentPath& path) {
+  if (rdt == IntelRdt()) return path.Error("must not be empty");
   ASCEND_RETURN_IF_ERROR(CheckText(rdt.clos_id, path.Member("closID")));
   if (rdt.clos_id == "/") {
     return path.Member("closID").Error("\"/\" is not known to runtimes before CDI 1.1.0");
@@ -141,8 +160,11 @@ absl::Status CheckInterface(const std::string& name, const DocumentPath& path) {
 absl::Status CheckEdits(const ContainerEdits& edits, const DocumentPath& path) {
   ASCEND_RETURN_IF_ERROR(CheckEnv(edits.env, path.Member("env")));
   const DocumentPath nodes = path.Member("deviceNodes");
+  std::set<absl::string_view> node_paths;
   for (size_t i = 0; i < edits.device_nodes.size(); ++i) {
-    ASCEND_RETURN_IF_ERROR(CheckDeviceNode(edits.device_nodes[i], nodes.Element(i)));
+    const DocumentPath at = nodes.Element(i);
+    ASCEND_RETURN_IF_ERROR(CheckDeviceNode(edits.device_nodes[i], at));
+    ASCEND_RETURN_IF_ERROR(CheckPlace(edits.device_nodes[i].path, at.Member("path"), &node_paths));
   }
   const DocumentPath net_devices = path.Member("netDevices");
   for (size_t i = 0; i < edits.net_devices.size(); ++i) {
@@ -156,8 +178,12 @@ absl::Status CheckEdits(const ContainerEdits& edits, const DocumentPath& path) {
     ASCEND_RETURN_IF_ERROR(CheckHook(edits.hooks[i], hooks.Element(i)));
   }
   const DocumentPath mounts = path.Member("mounts");
+  std::set<absl::string_view> destinations;
   for (size_t i = 0; i < edits.mounts.size(); ++i) {
-    ASCEND_RETURN_IF_ERROR(CheckMount(edits.mounts[i], mounts.Element(i)));
+    const DocumentPath at = mounts.Element(i);
+    ASCEND_RETURN_IF_ERROR(CheckMount(edits.mounts[i], at));
+    ASCEND_RETURN_IF_ERROR(
+        CheckPlace(edits.mounts[i].container_path, at.Member("containerPath"), &destinations));
   }
   if (edits.intel_rdt.has_value()) {
     ASCEND_RETURN_IF_ERROR(CheckIntelRdt(*edits.intel_rdt, path.Member("intelRdt")));
@@ -165,6 +191,7 @@ absl::Status CheckEdits(const ContainerEdits& edits, const DocumentPath& path) {
   const DocumentPath gids = path.Member("additionalGids");
   for (size_t i = 0; i < edits.additional_gids.size(); ++i) {
     if (edits.additional_gids[i] == 0) return gids.Element(i).Error("0 has no effect");
+    ASCEND_RETURN_IF_ERROR(CheckOwner(edits.additional_gids[i], gids.Element(i)));
   }
   return absl::OkStatus();
 }
