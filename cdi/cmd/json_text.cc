@@ -35,8 +35,11 @@ class Checker : public nlohmann::json_sax<Json> {
   bool binary(binary_t&) override { return false; }  // not in JSON text
   bool start_object(size_t) override { return Open(); }
   bool key(string_t& key) override {
-    if (keys_.back().insert(key).second) return true;
-    return Fail(absl::StrCat("the key ", Quote(key), " is there twice"));
+    if (!keys_.back().insert(key).second) {
+      return Fail(absl::StrCat("the key ", Quote(key), " is there twice"));
+    }
+    if (keys_.back().size() <= kMaxJsonMembers) return true;
+    return Fail(absl::StrCat("an object has more than ", kMaxJsonMembers, " members"));
   }
   bool end_object() override { return Close(); }
   bool start_array(size_t) override { return Open(); }

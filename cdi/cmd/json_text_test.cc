@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "base/core/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -31,6 +32,17 @@ TEST(JsonTextTest, RefusesWhatWouldBeLost) {
   refused("{\n  \"a\": \xff}", "line 2");
   refused("", "not JSON");
   refused("{\"a\": \"\\ud83d\"}", "not JSON");
+}
+
+TEST(JsonTextTest, MembersAreLimited) {
+  const auto object = [](size_t members) {
+    std::string text = "{\"0\": 0";
+    for (size_t i = 1; i < members; ++i) absl::StrAppend(&text, ", \"", i, "\": 0");
+    return text + "}";
+  };
+  EXPECT_THAT(ParseJsonText(object(kMaxJsonMembers)), IsOk());
+  EXPECT_THAT(ParseJsonText(object(kMaxJsonMembers + 1)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("10000 members")));
 }
 
 TEST(JsonTextTest, DepthIsLimited) {
