@@ -13,7 +13,7 @@ namespace ascend::cdi::cmd {
 // Deeper documents would exhaust the stack of whoever walks them.
 inline constexpr int kMaxJsonDepth = 256;
 // Keeping members in order makes looking one up linear.
-inline constexpr size_t kMaxJsonMembers = 10000;
+inline constexpr size_t kMaxJsonMembers = 4096;
 
 // Parses one JSON document. Nothing is dropped or rounded: refused are a key that is there twice,
 // integers above 64 bits, nesting beyond kMaxJsonDepth, more than kMaxJsonMembers in one object, a

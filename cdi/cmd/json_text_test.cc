@@ -42,7 +42,7 @@ TEST(JsonTextTest, MembersAreLimited) {
   };
   EXPECT_THAT(ParseJsonText(object(kMaxJsonMembers)), IsOk());
   EXPECT_THAT(ParseJsonText(object(kMaxJsonMembers + 1)),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("10000 members")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("4096 members")));
 }
 
 TEST(JsonTextTest, DepthIsLimited) {
