@@ -1,6 +1,5 @@
 // validate, min-version, compat.
 #include <algorithm>
-#include <iomanip>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -33,6 +32,17 @@ int ForEachFile(const std::vector<std::string>& files, Use use, Refused refused)
     }
   }
   return code;
+}
+
+// For files that cannot be read, where JSON has one entry a file.
+auto AddError(Json* all, const Output& out) {
+  return [all, &out](const std::string& file, const absl::Status& status) {
+    if (out.json) {
+      all->push_back({{"path", file}, {"error", std::string(status.message())}});
+    } else {
+      Complain(out, file, status);
+    }
+  };
 }
 
 std::string Line(const Compatibility& one) {
@@ -101,13 +111,7 @@ int PrintMinimumVersions(const std::vector<std::string>& files, const Output& ou
         }
         return true;
       },
-      [&](const std::string& file, const absl::Status& status) {
-        if (out.json) {
-          all.push_back({{"path", file}, {"error", std::string(status.message())}});
-        } else {
-          Complain(out, file, status);
-        }
-      });
+      AddError(&all, out));
   if (out.json) PrintJson(all, out.text);
   return code;
 }
@@ -148,13 +152,7 @@ int PrintCompatibility(const std::vector<std::string>& files, const std::string&
         if (out.json) all.push_back({{"path", file}, {"releases", releases}});
         return accepted || runtime.empty();
       },
-      [&](const std::string& file, const absl::Status& status) {
-        if (out.json) {
-          all.push_back({{"path", file}, {"error", std::string(status.message())}});
-        } else {
-          Complain(out, file, status);
-        }
-      });
+      AddError(&all, out));
   if (out.json) PrintJson(all, out.text);
   return code;
 }
