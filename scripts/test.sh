@@ -25,6 +25,10 @@ passed=${passed:-0} failures=${failures:-0} skipped=${skipped:-0}
 if ((failed)); then
   # A program that crashed or hung has no summary of its own.
   grep -E '^[0-9]+: \[  FAILED  \]|\*\*\*(Failed|Timeout|Exception)' "$log" >&2 || true
+  # The end of what each failed program said, for those who see no more than this output.
+  sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#([0-9]+): .*\*\*\*.*/\1/p' "$log" | while read -r number; do
+    grep -E "^$number: " "$log" | tail -n 60 | cut -c1-200 >&2
+  done
   ((failures > 0)) || failures=1
   echo "The whole output is in $log" >&2
 fi
