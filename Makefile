@@ -5,6 +5,7 @@ SHELL := /bin/bash
 
 PRESET ?= dev
 CHIPS ?= 8x910B3
+BENCH_NODE ?= 16x910B2C
 FUZZ_SECONDS ?= 30
 
 .PHONY: help demo test concurrency cdi fuzz e2e e2e-smoke e2e-node lint lint-all bench nightly clean
@@ -16,6 +17,7 @@ help: ## Show this list
 	  while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 	@echo
 	@echo "Variables: PRESET=dev|release|asan|tsan (test), CHIPS=8x910B3|16xA3|... (demo),"
+	@echo "           CHECK=1 (bench: a missed goal is a failure),"
 	@echo "           SEED=N|random (cdi; default: always the same cases), FUZZ_SECONDS=30 (fuzz),"
 	@echo "           ASCEND_DRA_CACHE=DIR (built Kubernetes programs; default: ~/.cache/ascend-dra)"
 
@@ -53,7 +55,7 @@ e2e-node: ## Open a shell in a real one-node Kubernetes with the driver up (CHIP
 
 bench: ## Measure the driver on the simulated node, and the CDI library beside the Go library
 	@scripts/install-packages.sh build bench
-	@scripts/bench.sh $(CHIPS)
+	@scripts/bench.sh $(if $(CHECK),--check) $(BENCH_NODE)
 
 lint: ## Check formatting, shell, docs, and changed files by clang-tidy
 	@scripts/install-packages.sh build lint

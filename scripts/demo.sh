@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # Builds what ships and runs it on a mock node, with a simulated API server and kubelet.
-#   demo.sh MOCK_NODE [demo|measure]
+#   demo.sh MOCK_NODE
 set -euo pipefail
 cd "$(dirname "$0")/.."
 chips=${1:-8x910B3}
-what=${2:-demo}
 
 cmake --preset release >/dev/null
 cmake --build --preset release --target \
@@ -13,7 +12,7 @@ cmake --build --preset release --target \
   cat build/release/demo-build.log >&2
   exit 1
 }
-exec build/release/test/sim/ascend-dra-sim "$what" --mock-node "$chips" \
+exec build/release/test/sim/ascend-dra-sim demo --mock-node "$chips" \
   --bin-dir build/release/vnpu/agent --bin-dir build/release/kubeletplugin \
   --bin-dir build/release/vnpu/dcmi/mock --mock-lib build/release/vnpu/dcmi/mock/lib/libdcmi.so \
   --mock-nodes-dir vnpu/dcmi/mock/nodes

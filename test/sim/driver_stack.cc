@@ -69,6 +69,14 @@ absl::StatusOr<std::string> DriverStack::FindProgram(const std::string& name) co
       absl::StrCat("no ", name, " in ", absl::StrJoin(options_.bin_dirs, ", "), " (--bin-dir)"));
 }
 
+absl::StatusOr<std::string> DriverStack::MakeWorkDirectory(const std::string& parent) {
+  std::string pattern = JoinPath(parent, "ad-XXXXXX");  // short, as unix sockets lie below it
+  if (::mkdtemp(pattern.data()) == nullptr) return ErrnoToStatus(errno, pattern);
+  MutexLock lock(&AllLeftovers().mutex);
+  AllLeftovers().directories.insert(pattern);
+  return pattern;
+}
+
 absl::StatusOr<std::unique_ptr<DriverStack>> DriverStack::Create(StackOptions options) {
   std::unique_ptr<DriverStack> stack(new DriverStack(std::move(options)));
   const StackOptions& o = stack->options_;
@@ -85,18 +93,15 @@ absl::StatusOr<std::unique_ptr<DriverStack>> DriverStack::Create(StackOptions op
   if (::access(stack->mock_library_.c_str(), R_OK) != 0) {
     return absl::NotFoundError("no mock libdcmi.so (--mock-lib)");
   }
-  // Short, as unix sockets lie below it.
-  std::string pattern = JoinPath(o.work_dir, "ad-XXXXXX");
-  if (::mkdtemp(pattern.data()) == nullptr) return ErrnoToStatus(errno, pattern);
-  stack->root_ = pattern;
-  stack->cdi_root_ = stack->Path("cdi");
-  {
-    MutexLock lock(&AllLeftovers().mutex);
-    AllLeftovers().directories.insert(stack->root_);
+  ASCEND_ASSIGN_OR_RETURN(stack->root_, MakeWorkDirectory(o.work_dir));
+  if (!o.cdi_work_dir.empty()) {
+    ASCEND_ASSIGN_OR_RETURN(stack->cdi_work_dir_, MakeWorkDirectory(o.cdi_work_dir));
   }
+  stack->cdi_root_ =
+      JoinPath(stack->cdi_work_dir_.empty() ? stack->root_ : stack->cdi_work_dir_, "cdi");
   ASCEND_RETURN_IF_ERROR(stack->MakeMockNode());
-  for (const char* directory : {"cdi", "control"}) {
-    ASCEND_RETURN_IF_ERROR(MakeDirectories(stack->Path(directory)));
+  for (const std::string& directory : {stack->cdi_root_, stack->Path("control")}) {
+    ASCEND_RETURN_IF_ERROR(MakeDirectories(directory));
   }
   stack->api_server_.AddNode(o.node_name);
   ASCEND_RETURN_IF_ERROR(stack->api_server_.WriteKubeconfig(stack->Path("kubeconfig")));
@@ -110,10 +115,12 @@ absl::StatusOr<std::unique_ptr<DriverStack>> DriverStack::Create(StackOptions op
 DriverStack::~DriverStack() {
   StopDriver();
   kubelet_.reset();
-  if (root_.empty()) return;
   MutexLock lock(&AllLeftovers().mutex);
-  AllLeftovers().directories.erase(root_);
-  RemoveDirectory(root_);
+  for (const std::string& path : {root_, cdi_work_dir_}) {
+    if (path.empty()) continue;
+    AllLeftovers().directories.erase(path);
+    RemoveDirectory(path);
+  }
 }
 
 absl::Status DriverStack::MakeMockNode() {

@@ -23,6 +23,7 @@ struct StackOptions {
   std::string mock_node = "8x910B3";
   std::string node_name = "mock-node";
   std::string work_dir = "/tmp";  // the stack's directory is made in it, and removed
+  std::string cdi_work_dir;       // the same for CDI files alone; empty = work_dir
   std::vector<std::string> plugin_flags;
   std::vector<std::string> agent_flags;
   std::vector<std::string> kubelet_services = {"v1.DRAPlugin", "v1beta1.DRAPlugin"};
@@ -61,6 +62,8 @@ class DriverStack {
   ChildProcess& plugin() { return *plugin_; }
   const std::string& root() const { return root_; }
   const std::string& cdi_root() const { return cdi_root_; }
+  std::string kubelet_root() const { return Path("kubelet"); }
+  std::string kubeconfig() const { return Path("kubeconfig"); }
   // Device nodes take root. Without them the driver refuses to prepare claims.
   bool has_device_nodes() const { return has_device_nodes_; }
   // What both processes have logged.
@@ -70,12 +73,14 @@ class DriverStack {
   explicit DriverStack(StackOptions options)
       : options_(std::move(options)), api_server_(options_.api_server) {}
   absl::StatusOr<std::string> FindProgram(const std::string& name) const;
+  static absl::StatusOr<std::string> MakeWorkDirectory(const std::string& parent);
   absl::Status MakeMockNode();
   absl::Status CheckRunning();
   std::string Path(const std::string& name) const;
 
   const StackOptions options_;
   std::string root_;
+  std::string cdi_work_dir_;  // removed too; empty = inside root_
   std::string cdi_root_;
   std::string mock_library_;
   bool has_device_nodes_ = false;
