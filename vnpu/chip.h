@@ -67,7 +67,30 @@ struct Chip {
 
   std::string roce_address;  // "29.17.151.115"; empty = none or unknown
 
+  // Pids of the processes that had memory on the chip at the last look: host pids if the agent runs
+  // in the host's pid namespace; 0 = a process it cannot see. Ascending, unique, at most 32: the
+  // library tells no more. nullopt = nobody knows (the library cannot tell, or did not answer),
+  // which does not mean that the chip is free.
+  std::optional<std::vector<int>> busy;
+
   friend bool operator==(const Chip&, const Chip&) = default;
+};
+
+// A process that uses a chip.
+struct Process {
+  int pid = 0;       // as in Chip::busy
+  std::string name;  // the kernel's short name of it ("python3"); empty = cannot be read
+  int64_t memory_bytes = 0;
+  friend bool operator==(const Process&, const Process&) = default;
+};
+
+// Who uses one chip, asked for at this moment.
+struct ChipProcesses {
+  int physical_id = -1;
+  bool known = false;  // false: nobody knows, and `error` says why; `processes` is then empty
+  std::string error;
+  std::vector<Process> processes;  // at most 32: the library tells no more
+  friend bool operator==(const ChipProcesses&, const ChipProcesses&) = default;
 };
 
 // A chip that the library lists but that cannot be offered, and why.

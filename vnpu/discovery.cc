@@ -67,6 +67,15 @@ Health HealthOf(const absl::StatusOr<dcmi::HealthGrade>& grade) {
   return Health::kUnknown;
 }
 
+std::optional<std::vector<int>> Pids(
+    const absl::StatusOr<std::vector<dcmi::ChipProcess>>& processes) {
+  if (!processes.ok()) return std::nullopt;
+  // Ordered, so that the same processes are the same inventory; one may be listed per context.
+  std::set<int> pids;
+  for (const dcmi::ChipProcess& process : *processes) pids.insert(process.pid);
+  return std::vector<int>(pids.begin(), pids.end());
+}
+
 std::optional<int> NumaNode(const std::string& device_directory) {
   const absl::StatusOr<std::string> text = ReadFile(JoinPath(device_directory, "numa_node"));
   int node = -1;
@@ -153,6 +162,8 @@ class Discovery {
               .card_id = unit.card,
               .device_id = unit.device};
     chip.health = HealthOf(dcmi_.Health(unit));
+    // A dropped chip has no processes to tell of, and its calls may hang.
+    if (chip.health != Health::kAbsent) chip.busy = Pids(dcmi_.Processes(unit));
     Identify(unit, chip);
     Locate(unit, chip);
     Measure(unit, chip);

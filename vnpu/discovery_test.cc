@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/core/file.h"
 #include "base/core/status_matchers.h"
 #include "base/core/temp_dir.h"
@@ -90,6 +91,11 @@ std::string Text(const std::optional<T>& value) {
   return value.has_value() ? absl::StrCat(*value) : "-";
 }
 
+std::string BusyText(const Chip& chip) {
+  if (!chip.busy.has_value()) return "unknown";
+  return chip.busy->empty() ? "no" : absl::StrJoin(*chip.busy, " ");
+}
+
 std::string Text(const Inventory& inventory) {
   std::string text = absl::StrFormat(
       "library %s, dcmi %s, driver %s, firmware %s, multi-die policy %s\n",
@@ -106,9 +112,9 @@ std::string Text(const Inventory& inventory) {
                         chip.aicore_count, chip.aicpu_count, chip.memory_mib,
                         HealthName(chip.health), chip.uuid, chip.serial, chip.pci_bus_id,
                         chip.pcie_root, Text(chip.numa_node), chip.roce_address),
-        absl::StrFormat("  hccs [%s] module [%s] peer %s super-pod %s server %s\n", chip.hccs_group,
-                        chip.module, Text(chip.module_peer_physical_id), Text(chip.super_pod_id),
-                        Text(chip.super_pod_server)));
+        absl::StrFormat("  hccs [%s] module [%s] peer %s super-pod %s server %s busy %s\n",
+                        chip.hccs_group, chip.module, Text(chip.module_peer_physical_id),
+                        Text(chip.super_pod_id), Text(chip.super_pod_server), BusyText(chip)));
   }
   for (const SkippedChip& chip : inventory.skipped) {
     absl::StrAppend(&text, "skipped ", chip.card_id, ".", chip.device_id, ": ", chip.reason, "\n");
@@ -150,6 +156,7 @@ const std::map<std::string, std::function<void(Chip&)>> kCosts = {
     {"dcmi_get_device_health", [](Chip& chip) { chip.health = Health::kUnknown; }},
     {"dcmi_get_device_hbm_info", [](Chip& chip) { chip.memory_mib = 0; }},
     {"dcmi_get_device_aicpu_info", [](Chip& chip) { chip.aicpu_count = 0; }},
+    {"dcmi_get_device_resource_info", [](Chip& chip) { chip.busy.reset(); }},
     {"dcmi_get_device_elabel_info", [](Chip& chip) { chip.serial = ""; }},
 };
 const std::set<std::string> kSkips = {"dcmi_get_device_type", "dcmi_get_device_logic_id",
@@ -190,6 +197,25 @@ TEST(DiscoveryTest, AFailingCallHidesOnlyItsChipOrAttribute) {
   const Inventory without = subject.Run();
   EXPECT_THAT(PhysicalIds(without), ElementsAre(0, 1, 2, 4, 5, 6, 7));
   EXPECT_THAT(without.skipped, SizeIs(1));
+}
+
+TEST(DiscoveryTest, SeesWhoUsesAChip) {
+  Subject subject("8x910B3");
+  EXPECT_EQ(Find(subject.Run(), 2)->busy, std::vector<int>());
+  for (const int pid : {4242, 17}) {
+    ASSERT_THAT(dcmi::mock::SetProcess(subject.node.directory(), 2, pid, 1), IsOk());
+  }
+  const Inventory inventory = subject.Run();
+  EXPECT_EQ(Find(inventory, 2)->busy, (std::vector<int>{17, 4242})) << "in one order";
+  EXPECT_EQ(Find(inventory, 3)->busy, std::vector<int>());
+  // One process may be listed for each of its contexts; its memory is no change of the inventory.
+  subject.node.Edit([](nlohmann::json& json) {
+    json["chips"][2]["processes"].push_back({{"pid", 17}, {"memoryBytes", 99}});
+  });
+  EXPECT_EQ(subject.Run(), inventory);
+  // A dropped chip is not asked: its calls may hang.
+  subject.node.Set(2, {"health=absent"});
+  EXPECT_EQ(Find(subject.Run(), 2)->busy, std::nullopt);
 }
 
 TEST(DiscoveryTest, WithoutItsNameAChipIsOfferedAsUnknown) {

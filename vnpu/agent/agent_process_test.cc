@@ -125,7 +125,7 @@ class AgentProcessTest : public ::testing::Test {
   std::vector<std::string> Arguments(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments = {
         "--control-socket",     socket_,       "--libdcmi", library_,          "--sysfs",
-        directory_.File("sys"), "--hccn-conf", "/dev/null", "--poll-interval", "20ms"};
+        directory_.File("sys"), "--hccn-conf", "/dev/null", "--poll-interval", poll_interval_};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
@@ -191,6 +191,7 @@ class AgentProcessTest : public ::testing::Test {
   const std::string node_ = directory_.File("node");
   const std::string socket_ = directory_.File("agent.sock");
   std::string library_ = ASCEND_MOCK_DCMI;
+  std::string poll_interval_ = "20ms";
   Mutex mutex_;
   CondVar changed_;
   int changes_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -246,6 +247,65 @@ TEST_F(AgentProcessTest, AChipIsPulledOutPutBackAndSick) {
   EXPECT_TRUE(agent->WaitForOutput("msg=\"chip health changed\" chip=5 health=critical"));
   EXPECT_THAT(agent->output(),
               AllOf(HasSubstr("msg=\"chip vanished\" chip=2"), HasSubstr("chip appeared")));
+}
+
+TEST_F(AgentProcessTest, TellsWhoUsesAChip) {
+  const auto agent = Start();
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  EXPECT_EQ(client_->Current().inventory->chips[2].busy, std::vector<int>());
+  const int self = getpid();
+  EditNode([self](nlohmann::json& node) {
+    node["chips"][2]["processes"] = {{{"pid", self}, {"memoryBytes", 4096}}};
+  });
+  ASSERT_TRUE(WaitUntil(
+      [self](const View& v) { return v.inventory->chips[2].busy == std::vector<int>{self}; }));
+  auto chips = client_->ListProcesses({2, 3, 9}, kLong);
+  ASSERT_THAT(chips, IsOk());
+  ASSERT_THAT(*chips, SizeIs(3));
+  EXPECT_TRUE((*chips)[0].known);
+  ASSERT_THAT((*chips)[0].processes, SizeIs(1));
+  EXPECT_EQ((*chips)[0].processes[0].pid, self);
+  EXPECT_EQ((*chips)[0].processes[0].memory_bytes, 4096);
+  EXPECT_THAT((*chips)[0].processes[0].name, HasSubstr("agent_process"));
+  EXPECT_TRUE((*chips)[1].known);
+  EXPECT_THAT((*chips)[1].processes, SizeIs(0));
+  EXPECT_FALSE((*chips)[2].known);
+
+  // Gone by itself; and a library without the call does not turn "unknown" into "none".
+  EditNode([](nlohmann::json& node) { node["chips"][2]["processes"] = nlohmann::json::array(); });
+  ASSERT_TRUE(
+      WaitUntil([](const View& v) { return v.inventory->chips[2].busy == std::vector<int>(); }));
+  EditNode([](nlohmann::json& node) { node["hiddenSymbols"] = {"dcmi_get_device_resource_info"}; });
+  ASSERT_TRUE(WaitUntil([](const View& v) { return v.inventory->chips[2].busy == std::nullopt; }));
+  chips = client_->ListProcesses({2}, kLong);
+  ASSERT_THAT(chips, IsOk());
+  EXPECT_FALSE((*chips)[0].known);
+  EXPECT_THAT((*chips)[0].error, HasSubstr("dcmi_get_device_resource_info"));
+}
+
+TEST_F(AgentProcessTest, AChipThatHangsWhenAskedDoesNotHoldUpTheAsker) {
+  // So slow a rhythm that the library is asked by the question, not by the poll.
+  poll_interval_ = "1h";
+  const auto agent = Start();
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  SetCall("dcmi_get_device_resource_info", {{"physicalID", 3}, {"hang", true}});
+  const absl::Duration start = Clock::Real().Monotonic();
+  const auto chips = client_->ListProcesses({2, 3, 4}, absl::Seconds(1));
+  EXPECT_LT(Clock::Real().Monotonic() - start, absl::Seconds(10));
+  ASSERT_THAT(chips, IsOk());
+  ASSERT_THAT(*chips, SizeIs(3));
+  EXPECT_TRUE((*chips)[0].known) << (*chips)[0].error;
+  EXPECT_FALSE((*chips)[1].known);
+  EXPECT_THAT((*chips)[1].error, HasSubstr("did not answer in time"));
+  EXPECT_FALSE((*chips)[2].known);
+  EXPECT_THAT((*chips)[2].error, HasSubstr("chip 3"));
+  EXPECT_THAT(Ping(socket_, kLong), IsOk()) << "the process itself lives";
+  ClearCalls();
+  const auto after = client_->ListProcesses({3}, kLong);
+  ASSERT_THAT(after, IsOk());
+  EXPECT_TRUE((*after)[0].known) << (*after)[0].error;
 }
 
 TEST_F(AgentProcessTest, ADriverInstalledLaterIsFound) {

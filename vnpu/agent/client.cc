@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "agent.grpc.pb.h"
 #include "base/core/directory_watch.h"
 #include "base/core/mutex.h"
@@ -56,6 +57,9 @@ class Client::Impl {
             .inventory = inventory_};
   }
 
+  absl::StatusOr<std::vector<vnpu::ChipProcesses>> ListProcesses(
+      const std::vector<int>& physical_ids, absl::Duration timeout) const;
+
  private:
   void Run();
   // One watch from its start to its end. Returns why it ended.
@@ -82,6 +86,7 @@ class Client::Impl {
   bool connected_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration disconnected_since_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const vnpu::Inventory> inventory_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mutex_);  // of the watch under way
 
   std::thread thread_;
 };
@@ -122,8 +127,9 @@ void Client::Impl::WaitBeforeRetry() {
 }
 
 grpc::Status Client::Impl::Watch() {
-  const std::unique_ptr<v1alpha1::NpuAgent::Stub> stub = v1alpha1::NpuAgent::NewStub(
-      NewChannel(options_.socket_path, options_.keepalive_time, options_.keepalive_timeout));
+  const std::shared_ptr<grpc::Channel> channel =
+      NewChannel(options_.socket_path, options_.keepalive_time, options_.keepalive_timeout);
+  const std::unique_ptr<v1alpha1::NpuAgent::Stub> stub = v1alpha1::NpuAgent::NewStub(channel);
   grpc::ClientContext context;
   // A queue on this thread alone: its waits take a deadline, and no thread of gRPC is needed.
   grpc::CompletionQueue queue;
@@ -131,6 +137,7 @@ grpc::Status Client::Impl::Watch() {
     MutexLock lock(&mutex_);
     if (stopping_) return grpc::Status::CANCELLED;
     context_ = &context;
+    channel_ = channel;
   }
 
   // One operation is under way at any time, so that the tags need not tell them apart.
@@ -179,6 +186,7 @@ grpc::Status Client::Impl::Watch() {
   {
     MutexLock lock(&mutex_);
     context_ = nullptr;
+    channel_ = nullptr;
   }
   queue.Shutdown();
   void* tag = nullptr;
@@ -219,11 +227,55 @@ void Client::Impl::Ended(const grpc::Status& status) {
   on_change_();
 }
 
+absl::StatusOr<std::vector<vnpu::ChipProcesses>> Client::Impl::ListProcesses(
+    const std::vector<int>& physical_ids, absl::Duration timeout) const {
+  std::shared_ptr<grpc::Channel> channel;
+  {
+    MutexLock lock(&mutex_);
+    if (connected_) channel = channel_;
+  }
+  if (channel == nullptr) {
+    channel = NewChannel(options_.socket_path, absl::InfiniteDuration(), absl::InfiniteDuration());
+  }
+  grpc::ClientContext context;
+  context.set_deadline(MonotonicIn(timeout));
+  v1alpha1::ListProcessesRequest request;
+  request.mutable_physical_ids()->Add(physical_ids.begin(), physical_ids.end());
+  v1alpha1::ListProcessesResponse response;
+  const grpc::Status status =
+      v1alpha1::NpuAgent::NewStub(channel)->ListProcesses(&context, request, &response);
+  switch (status.error_code()) {
+    case grpc::StatusCode::OK:
+      break;
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return absl::DeadlineExceededError(
+          absl::StrCat("agent on ", options_.socket_path, " did not say within ",
+                       absl::FormatDuration(timeout), " which processes use the chips"));
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return absl::UnimplementedError(
+          absl::StrCat("agent on ", options_.socket_path,
+                       " is of a version that cannot tell processes; upgrade it"));
+    default:
+      return absl::UnavailableError(absl::StrCat("agent on ", options_.socket_path,
+                                                 " cannot be asked which processes use "
+                                                 "the chips: ",
+                                                 status.error_message()));
+  }
+  std::vector<vnpu::ChipProcesses> chips;
+  for (const v1alpha1::ChipProcesses& chip : response.chips()) chips.push_back(FromProto(chip));
+  return chips;
+}
+
 Client::Client(Options options, std::function<void()> on_change)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(on_change))) {}
 
 Client::~Client() = default;
 
 View Client::Current() const { return impl_->Current(); }
+
+absl::StatusOr<std::vector<vnpu::ChipProcesses>> Client::ListProcesses(
+    const std::vector<int>& physical_ids, absl::Duration timeout) const {
+  return impl_->ListProcesses(physical_ids, timeout);
+}
 
 }  // namespace ascend::agent

@@ -1,11 +1,14 @@
-// The plugin's view of the agent: always a last known inventory, never a wait.
+// The plugin's view of the agent: always a last known inventory, never a wait; and the questions
+// that only the library can answer.
 #ifndef ASCEND_DRA_VNPU_AGENT_CLIENT_H_
 #define ASCEND_DRA_VNPU_AGENT_CLIENT_H_
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "vnpu/chip.h"
 
@@ -43,6 +46,14 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   View Current() const;
+
+  // Who uses these chips now (none given: all): one entry per chip, in that order. The agent asks
+  // the library, which may take the whole `timeout`; what it did not tell is known=false with the
+  // reason. One unary call, on the watch's connection if that is up. Errors name the socket:
+  // kDeadlineExceeded (the agent hangs), kUnimplemented (it is too old), kUnavailable (any other).
+  // Not while the client is being destroyed.
+  absl::StatusOr<std::vector<vnpu::ChipProcesses>> ListProcesses(
+      const std::vector<int>& physical_ids, absl::Duration timeout) const;
 
  private:
   class Impl;

@@ -5,10 +5,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "agent.grpc.pb.h"
 #include "base/core/file.h"
 #include "base/core/mutex.h"
 #include "base/core/status_matchers.h"
@@ -16,11 +20,18 @@
 #include "base/core/unique_fd.h"
 #include "base/runtime/clock.h"
 #include "gmock/gmock.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
 #include "vnpu/agent/inventory_feed.h"
 #include "vnpu/agent/server.h"
+#include "vnpu/agent/unix_target.h"
 
 namespace ascend::agent {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 constexpr absl::Duration kLong = absl::Seconds(30);
 
@@ -69,6 +80,7 @@ class TestClient {
     return changes_;
   }
   View Current() const { return client_.Current(); }
+  const Client& operator*() const { return client_; }
 
  private:
   Mutex mutex_;
@@ -81,7 +93,7 @@ class ClientTest : public ::testing::Test {
  protected:
   void StartServer(const std::string& path = "") {
     auto server = AgentServer::Start({.socket_path = path.empty() ? socket_ : path, .version = "1"},
-                                     feed_.get());
+                                     feed_.get(), queries_);
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
   }
@@ -89,6 +101,7 @@ class ClientTest : public ::testing::Test {
   void RestartServer(const std::string& instance) {
     server_.reset();
     feed_ = std::make_unique<InventoryFeed>(instance);
+    queries_ = std::make_shared<ProcessQueries>();
     StartServer();
   }
   Client::Options Options() const { return {.socket_path = socket_}; }
@@ -96,6 +109,8 @@ class ClientTest : public ::testing::Test {
   TempDir directory_;
   const std::string socket_ = directory_.File("agent.sock");
   std::unique_ptr<InventoryFeed> feed_ = std::make_unique<InventoryFeed>("one");
+  // One for each server: a server closes it.
+  std::shared_ptr<ProcessQueries> queries_ = std::make_shared<ProcessQueries>();
   std::unique_ptr<AgentServer> server_;
 };
 
@@ -175,6 +190,118 @@ TEST_F(ClientTest, FollowsASocketThatWasRemovedAndCreatedAnew) {
   ASSERT_EQ(unlink((socket_ + ".lock").c_str()), 0);
   StartServer();
   EXPECT_TRUE(client.WaitConnected());
+}
+
+// What the library's thread would answer: chip N is used by process 100 + N.
+void AnswerAtOnce(const std::shared_ptr<ProcessQueries>& queries) {
+  queries->SetListener([queries = queries.get()] {
+    while (const std::shared_ptr<ProcessQuery> query = queries->Next()) {
+      for (const int id : query->physical_ids()) {
+        query->Answer({.physical_id = id,
+                       .known = true,
+                       .processes = {{.pid = 100 + id, .name = "python3", .memory_bytes = 7}}});
+      }
+    }
+  });
+}
+
+TEST_F(ClientTest, TellsWhoUsesTheChips) {
+  feed_->Publish(WithChips(4));
+  StartServer();
+  AnswerAtOnce(queries_);
+  TestClient client(Options());
+  for (const bool connected : {false, true}) {
+    // Also before the watch is up, over a connection of its own.
+    if (connected) {
+      ASSERT_TRUE(client.WaitConnected());
+    }
+    const auto chips = (*client).ListProcesses({3, 1}, kLong);
+    ASSERT_THAT(chips, IsOk());
+    ASSERT_EQ(chips->size(), 2u);
+    EXPECT_EQ(
+        (*chips)[0],
+        (vnpu::ChipProcesses{.physical_id = 3, .known = true, .processes = {{103, "python3", 7}}}));
+    EXPECT_EQ((*chips)[1].physical_id, 1);
+  }
+}
+
+TEST_F(ClientTest, ManyMayAskAtOnceWhileTheAgentComesAndGoes) {
+  feed_->Publish(WithChips(4));
+  StartServer();
+  AnswerAtOnce(queries_);
+  TestClient client(Options());
+  ASSERT_TRUE(client.WaitConnected());
+  std::vector<std::thread> askers;
+  std::atomic<int> answered = 0, refused = 0;
+  std::atomic<bool> stop = false;
+  askers.reserve(4);
+  for (int i = 0; i < 4; ++i) {
+    askers.emplace_back([&] {
+      while (!stop) {
+        const auto chips = (*client).ListProcesses({1}, kLong);
+        if (!chips.ok()) {
+          EXPECT_THAT(chips.status(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr(socket_)));
+          ++refused;
+        } else if ((*chips)[0].known) {
+          EXPECT_EQ((*chips)[0].processes[0].pid, 101);
+          ++answered;
+        } else {
+          EXPECT_THAT((*chips)[0].error, HasSubstr("shutting down"));
+        }
+      }
+    });
+  }
+  for (int round = 0; round < 3; ++round) {
+    const int before = answered;
+    while (answered == before) std::this_thread::yield();
+    server_.reset();
+    const int refused_before = refused;
+    while (refused == refused_before) std::this_thread::yield();
+    queries_ = std::make_shared<ProcessQueries>();
+    AnswerAtOnce(queries_);
+    StartServer();
+  }
+  const int before = answered;
+  while (answered == before) std::this_thread::yield();
+  stop = true;
+  for (std::thread& asker : askers) asker.join();
+}
+
+TEST_F(ClientTest, SaysWhichAgentCannotBeAsked) {
+  TestClient client(Options());
+  EXPECT_THAT((*client).ListProcesses({1}, kLong),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr(socket_)));
+}
+
+TEST_F(ClientTest, DoesNotWaitLongerForProcessesThanItWasTold) {
+  // Like a stopped agent: connects, answers nothing.
+  UniqueFd silent(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  memcpy(address.sun_path, socket_.data(), socket_.size());
+  ASSERT_EQ(bind(silent.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(listen(silent.get(), 8), 0);
+  TestClient client(Options());
+  const absl::Duration start = Clock::Real().Monotonic();
+  EXPECT_THAT((*client).ListProcesses({1}, absl::Milliseconds(200)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr(socket_)));
+  EXPECT_LT(Clock::Real().Monotonic() - start, absl::Seconds(10));
+}
+
+// An agent of a version before ListProcesses.
+class OldService : public v1alpha1::NpuAgent::Service {};
+
+TEST_F(ClientTest, SaysThatAnOldAgentCannotTell) {
+  OldService service;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(UnixTarget(socket_), grpc::InsecureServerCredentials());
+  builder.RegisterService(&service);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  ASSERT_NE(server, nullptr);
+  TestClient client(Options());
+  EXPECT_THAT(
+      (*client).ListProcesses({1}, kLong),
+      StatusIs(absl::StatusCode::kUnimplemented, AllOf(HasSubstr(socket_), HasSubstr("upgrade"))));
 }
 
 TEST_F(ClientTest, TwoClientsSeeTheSame) {

@@ -56,6 +56,8 @@ void ChipToProto(const vnpu::Chip& chip, v1alpha1::Chip* message) {
   if (chip.super_pod_id) message->set_super_pod_id(*chip.super_pod_id);
   if (chip.super_pod_server) message->set_super_pod_server(*chip.super_pod_server);
   message->set_roce_address(chip.roce_address);
+  message->set_busy_known(chip.busy.has_value());
+  if (chip.busy) message->mutable_busy()->Add(chip.busy->begin(), chip.busy->end());
 }
 
 vnpu::Chip ChipFromProto(const v1alpha1::Chip& message) {
@@ -85,6 +87,7 @@ vnpu::Chip ChipFromProto(const v1alpha1::Chip& message) {
   if (message.has_super_pod_id()) chip.super_pod_id = message.super_pod_id();
   if (message.has_super_pod_server()) chip.super_pod_server = message.super_pod_server();
   chip.roce_address = message.roce_address();
+  if (message.busy_known()) chip.busy.emplace(message.busy().begin(), message.busy().end());
   return chip;
 }
 
@@ -133,6 +136,31 @@ vnpu::Inventory FromProto(const v1alpha1::Inventory& message) {
                                  .reason = skipped.reason()});
   }
   return inventory;
+}
+
+v1alpha1::ChipProcesses ToProto(const vnpu::ChipProcesses& chip) {
+  v1alpha1::ChipProcesses message;
+  message.set_physical_id(chip.physical_id);
+  message.set_known(chip.known);
+  message.set_error(chip.error);
+  for (const vnpu::Process& process : chip.processes) {
+    v1alpha1::Process* added = message.add_processes();
+    added->set_pid(process.pid);
+    added->set_name(process.name);
+    added->set_memory_bytes(process.memory_bytes);
+  }
+  return message;
+}
+
+vnpu::ChipProcesses FromProto(const v1alpha1::ChipProcesses& message) {
+  vnpu::ChipProcesses chip = {
+      .physical_id = message.physical_id(), .known = message.known(), .error = message.error()};
+  chip.processes.reserve(message.processes_size());
+  for (const v1alpha1::Process& process : message.processes()) {
+    chip.processes.push_back(
+        {.pid = process.pid(), .name = process.name(), .memory_bytes = process.memory_bytes()});
+  }
+  return chip;
 }
 
 }  // namespace ascend::agent

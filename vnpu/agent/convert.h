@@ -1,4 +1,4 @@
-// The one place that knows how an inventory travels.
+// The one place that knows how an inventory and the processes on chips travel.
 #ifndef ASCEND_DRA_VNPU_AGENT_CONVERT_H_
 #define ASCEND_DRA_VNPU_AGENT_CONVERT_H_
 
@@ -10,6 +10,9 @@ namespace ascend::agent {
 v1alpha1::Inventory ToProto(const vnpu::Inventory& inventory);
 // Tolerant: unknown enumeration names become kUnknown (library state: kFailed).
 vnpu::Inventory FromProto(const v1alpha1::Inventory& message);
+
+v1alpha1::ChipProcesses ToProto(const vnpu::ChipProcesses& chip);
+vnpu::ChipProcesses FromProto(const v1alpha1::ChipProcesses& message);
 
 }  // namespace ascend::agent
 

@@ -31,9 +31,13 @@ vnpu::Inventory FullInventory() {
                   .module_peer_physical_id = 7,
                   .super_pod_id = 0,
                   .super_pod_server = int64_t{1} << 40,
-                  .roce_address = "29.17.151.115"};
+                  .roce_address = "29.17.151.115",
+                  .busy = std::vector<int>{0, 4242}};
   vnpu::Chip bare;
   bare.physical_id = 8;
+  vnpu::Chip free = bare;
+  free.physical_id = 9;
+  free.busy.emplace();
   return {.revision = uint64_t{1} << 60,
           .agent_instance = "abc",
           .library = vnpu::LibraryState::kNotResponding,
@@ -43,7 +47,7 @@ vnpu::Inventory FullInventory() {
           .driver_version = "25.5.1",
           .firmware_version = "7.8.0.6.201",
           .multi_die_policy = vnpu::MultiDiePolicy::kUnion,
-          .chips = {full, bare},
+          .chips = {full, bare, free},
           .skipped = {{.card_id = 4, .device_id = 1, .reason = "not an NPU"}}};
 }
 
@@ -74,13 +78,25 @@ TEST(ConvertTest, AnEmptyInventorySurvivesTheRoundTrip) {
 
 TEST(ConvertTest, AbsentNumbersDoNotBecomeZero) {
   const vnpu::Inventory inventory = FromProto(ToProto(FullInventory()));
-  ASSERT_THAT(inventory.chips, SizeIs(2));
+  ASSERT_THAT(inventory.chips, SizeIs(3));
   EXPECT_EQ(inventory.chips[0].numa_node, 0);
   EXPECT_EQ(inventory.chips[0].super_pod_id, 0);
   EXPECT_EQ(inventory.chips[1].numa_node, std::nullopt);
   EXPECT_EQ(inventory.chips[1].module_peer_physical_id, std::nullopt);
   EXPECT_EQ(inventory.chips[1].super_pod_id, std::nullopt);
   EXPECT_EQ(inventory.chips[1].super_pod_server, std::nullopt);
+  EXPECT_EQ(inventory.chips[1].busy, std::nullopt) << "unknown is not none";
+  EXPECT_EQ(inventory.chips[2].busy, std::vector<int>());
+}
+
+TEST(ConvertTest, ProcessesSurviveTheRoundTrip) {
+  const vnpu::ChipProcesses known = {
+      .physical_id = 3,
+      .known = true,
+      .processes = {{.pid = 4242, .name = "python3", .memory_bytes = int64_t{1} << 40}, {}}};
+  EXPECT_EQ(FromProto(ToProto(known)), known);
+  const vnpu::ChipProcesses unknown = {.physical_id = 4, .error = "no answer"};
+  EXPECT_EQ(FromProto(ToProto(unknown)), unknown);
 }
 
 TEST(ConvertTest, NamesOfAllEnumeratorsSurvive) {

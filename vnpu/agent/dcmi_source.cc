@@ -47,4 +47,11 @@ absl::StatusOr<vnpu::Inventory> DcmiSource::Read() {
   return inventory;
 }
 
+absl::StatusOr<std::vector<dcmi::ChipProcess>> DcmiSource::Processes(const vnpu::Chip& chip) {
+  if (library_ == nullptr) {
+    return absl::FailedPreconditionError("the NPU library is not loaded yet");
+  }
+  return library_->Processes({chip.card_id, chip.device_id});
+}
+
 }  // namespace ascend::agent

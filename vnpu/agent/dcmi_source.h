@@ -25,6 +25,7 @@ class DcmiSource : public InventorySource {
   explicit DcmiSource(Options options) : options_(std::move(options)) {}
 
   absl::StatusOr<vnpu::Inventory> Read() override;
+  absl::StatusOr<std::vector<dcmi::ChipProcess>> Processes(const vnpu::Chip& chip) override;
 
  private:
   absl::Status Open();

@@ -14,9 +14,11 @@ namespace ascend::agent {
 
 struct InventoryMonitor::State {
   State(std::unique_ptr<InventorySource> inventory_source, InventoryFeed* inventory_feed,
-        Options monitor_options, std::function<void(absl::Duration)> stuck)
+        std::shared_ptr<ProcessQueries> process_queries, Options monitor_options,
+        std::function<void(absl::Duration)> stuck)
       : source(std::move(inventory_source)),
         feed(inventory_feed),
+        queries(std::move(process_queries)),
         options(monitor_options),
         on_stuck(std::move(stuck)) {}
 
@@ -29,12 +31,13 @@ struct InventoryMonitor::State {
 
   const std::unique_ptr<InventorySource> source;
   InventoryFeed* const feed;  // used only while !stopping
+  const std::shared_ptr<ProcessQueries> queries;
   const Options options;
   const std::function<void(absl::Duration)> on_stuck;
 
   // Held while publishing, so that a time-out and the late result keep their order.
   Mutex mutex;
-  CondVar stop;
+  CondVar wake;  // stopping, or a new query
   CondVar reader_ended;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   bool reader_has_ended ABSL_GUARDED_BY(mutex) = false;
@@ -50,7 +53,10 @@ void InventoryMonitor::State::PublishUnseen(vnpu::LibraryState library, std::str
   vnpu::Inventory inventory = *feed->Current();
   inventory.library = library;
   inventory.library_message = std::move(message);
-  for (vnpu::Chip& chip : inventory.chips) chip.health = vnpu::Health::kUnknown;
+  for (vnpu::Chip& chip : inventory.chips) {
+    chip.health = vnpu::Health::kUnknown;
+    chip.busy.reset();
+  }
   Publish(std::move(inventory));
 }
 
@@ -78,6 +84,19 @@ void InventoryMonitor::State::PublishNotResponding() {
                              "; check the driver with npu-smi info and dmesg"));
 }
 
+// Lets go of the mutex meanwhile. False if there was no query.
+bool InventoryMonitor::AnswerQuery(State& state) {
+  const std::shared_ptr<ProcessQuery> query = state.queries->Next();
+  if (query == nullptr) return false;
+  const std::shared_ptr<const vnpu::Inventory> inventory = state.feed->Current();
+  state.read_started = Clock::Real().Monotonic();
+  state.mutex.Unlock();
+  state.queries->Serve(*query, *state.source, *inventory);
+  state.mutex.Lock();
+  state.read_started.reset();
+  return true;
+}
+
 void InventoryMonitor::ReadLoop(const std::shared_ptr<State>& state) {
   absl::Duration next = Clock::Real().Monotonic();
   state->mutex.Lock();
@@ -96,7 +115,7 @@ void InventoryMonitor::ReadLoop(const std::shared_ptr<State>& state) {
     if (next < now) next = now + state->options.poll_interval;
     for (absl::Duration left = next - now; !state->stopping && left > absl::ZeroDuration();
          left = next - Clock::Real().Monotonic()) {
-      state->stop.WaitFor(&state->mutex, left);
+      if (!AnswerQuery(*state)) state->wake.WaitFor(&state->mutex, left);
     }
   }
   state->reader_has_ended = true;
@@ -128,26 +147,34 @@ void InventoryMonitor::SuperviseLoop(const std::shared_ptr<State>& state) {
       if (late != started) wake = std::min(wake, *started + options.call_timeout);
       if (stuck != started) wake = std::min(wake, *started + options.stuck_timeout);
     }
-    state->stop.WaitFor(&state->mutex, wake - now);
+    state->wake.WaitFor(&state->mutex, wake - now);
   }
   state->mutex.Unlock();
 }
 
 InventoryMonitor::InventoryMonitor(std::unique_ptr<InventorySource> source, InventoryFeed* feed,
-                                   Options options, std::function<void(absl::Duration)> on_stuck)
-    : state_(std::make_shared<State>(std::move(source), feed, options, std::move(on_stuck))),
+                                   std::shared_ptr<ProcessQueries> queries, Options options,
+                                   std::function<void(absl::Duration)> on_stuck)
+    : state_(std::make_shared<State>(std::move(source), feed, std::move(queries), options,
+                                     std::move(on_stuck))),
       reader_([state = state_] { ReadLoop(state); }),
-      supervisor_([state = state_] { SuperviseLoop(state); }) {}
+      supervisor_([state = state_] { SuperviseLoop(state); }) {
+  state_->queries->SetListener([state = state_.get()] {
+    MutexLock lock(&state->mutex);
+    state->wake.SignalAll();
+  });
+}
 
 InventoryMonitor::~InventoryMonitor() { Stop(absl::Seconds(1)); }
 
 bool InventoryMonitor::Stop(absl::Duration grace) {
+  state_->queries->SetListener(nullptr);
   bool ended = false;
   {
     const absl::Duration end = Clock::Real().Monotonic() + grace;
     MutexLock lock(&state_->mutex);
     state_->stopping = true;
-    state_->stop.SignalAll();
+    state_->wake.SignalAll();
     while (!state_->reader_has_ended) {
       const absl::Duration left = end - Clock::Real().Monotonic();
       if (left <= absl::ZeroDuration()) break;

@@ -1,4 +1,5 @@
-// Reads the hardware over and over and publishes what changed, however the library behaves.
+// Reads the hardware over and over and publishes what changed, however the library behaves; in
+// between it answers questions about processes.
 #ifndef ASCEND_DRA_VNPU_AGENT_INVENTORY_MONITOR_H_
 #define ASCEND_DRA_VNPU_AGENT_INVENTORY_MONITOR_H_
 
@@ -9,6 +10,7 @@
 #include "absl/time/time.h"
 #include "vnpu/agent/inventory_feed.h"
 #include "vnpu/agent/inventory_source.h"
+#include "vnpu/agent/process_queries.h"
 
 namespace ascend::agent {
 
@@ -18,7 +20,8 @@ namespace ascend::agent {
 //   failed otherwise           kFailed     | successful read, their health kUnknown: what is not
 //   has not returned in time   kNotResponding / seen is not gone
 // A read is never abandoned: the library's state is global to the process, so nothing can be asked
-// of it until the call returns. If it does not, only a new process helps: see `on_stuck`.
+// of it until the call returns. If it does not, only a new process helps: see `on_stuck`. The same
+// holds for the calls of a question. A question waits for the end of a read.
 class InventoryMonitor {
  public:
   struct Options {
@@ -30,7 +33,8 @@ class InventoryMonitor {
   // Starts reading at once, on a thread of its own. `on_stuck` runs once for each read that lasts
   // longer than stuck_timeout, on another thread; the program ends itself there. `feed` must
   // outlive the monitor, which is its only publisher.
-  InventoryMonitor(std::unique_ptr<InventorySource> source, InventoryFeed* feed, Options options,
+  InventoryMonitor(std::unique_ptr<InventorySource> source, InventoryFeed* feed,
+                   std::shared_ptr<ProcessQueries> queries, Options options,
                    std::function<void(absl::Duration)> on_stuck);
   // Stop() with a grace of a second, unless it was called before.
   ~InventoryMonitor();
@@ -44,6 +48,7 @@ class InventoryMonitor {
 
  private:
   struct State;
+  static bool AnswerQuery(State& state);
   static void ReadLoop(const std::shared_ptr<State>& state);
   static void SuperviseLoop(const std::shared_ptr<State>& state);
 

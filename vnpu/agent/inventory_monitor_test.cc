@@ -58,11 +58,23 @@ class Script {
     while (hanging_) changed_.Wait(&mutex_);
     return answer_;
   }
+  absl::StatusOr<std::vector<dcmi::ChipProcess>> Processes(const vnpu::Chip& chip) {
+    MutexLock lock(&mutex_);
+    ++asked_;
+    changed_.SignalAll();
+    while (hanging_) changed_.Wait(&mutex_);
+    return std::vector<dcmi::ChipProcess>{{.pid = 100 + chip.physical_id}};
+  }
+  void WaitForQuestions(int count) {
+    MutexLock lock(&mutex_);
+    while (asked_ < count) changed_.Wait(&mutex_);
+  }
 
  private:
   Mutex mutex_;
   CondVar changed_;
   int reads_ ABSL_GUARDED_BY(mutex_) = 0;
+  int asked_ ABSL_GUARDED_BY(mutex_) = 0;
   bool hanging_ ABSL_GUARDED_BY(mutex_) = false;
   absl::StatusOr<Inventory> answer_ ABSL_GUARDED_BY(mutex_) = Inventory();
 };
@@ -71,6 +83,9 @@ class ScriptedSource : public InventorySource {
  public:
   explicit ScriptedSource(std::shared_ptr<Script> script) : script_(std::move(script)) {}
   absl::StatusOr<Inventory> Read() override { return script_->Read(); }
+  absl::StatusOr<std::vector<dcmi::ChipProcess>> Processes(const vnpu::Chip& chip) override {
+    return script_->Processes(chip);
+  }
 
  private:
   const std::shared_ptr<Script> script_;
@@ -96,12 +111,13 @@ class InventoryMonitorTest : public ::testing::Test {
   ~InventoryMonitorTest() override { script_->Release(); }
 
   void Start(const InventoryMonitor::Options& options) {
-    monitor_ = std::make_unique<InventoryMonitor>(std::make_unique<ScriptedSource>(script_), &feed_,
-                                                  options, [this](absl::Duration stuck_for) {
-                                                    MutexLock lock(&mutex_);
-                                                    stuck_.push_back(stuck_for);
-                                                    stuck_changed_.SignalAll();
-                                                  });
+    monitor_ =
+        std::make_unique<InventoryMonitor>(std::make_unique<ScriptedSource>(script_), &feed_,
+                                           queries_, options, [this](absl::Duration stuck_for) {
+                                             MutexLock lock(&mutex_);
+                                             stuck_.push_back(stuck_for);
+                                             stuck_changed_.SignalAll();
+                                           });
   }
 
   // The first snapshot from now on in this state.
@@ -128,12 +144,106 @@ class InventoryMonitorTest : public ::testing::Test {
 
   const std::shared_ptr<Script> script_ = std::make_shared<Script>();
   InventoryFeed feed_{"instance"};
+  const std::shared_ptr<ProcessQueries> queries_ = std::make_shared<ProcessQueries>();
   uint64_t seen_ = 1;
   Mutex mutex_;
   CondVar stuck_changed_;
   std::vector<absl::Duration> stuck_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<InventoryMonitor> monitor_;  // goes first
 };
+
+// A query whose end a test can wait for.
+class Question {
+ public:
+  explicit Question(std::vector<int> ids)
+      : query_(std::make_shared<ProcessQuery>(std::move(ids),
+                                              [this](std::vector<vnpu::ChipProcesses> chips) {
+                                                MutexLock lock(&mutex_);
+                                                answer_ = std::move(chips);
+                                                ended_.SignalAll();
+                                              })) {}
+  const std::shared_ptr<ProcessQuery>& query() const { return query_; }
+  std::vector<vnpu::ChipProcesses> Wait() {
+    MutexLock lock(&mutex_);
+    while (answer_.empty()) ended_.Wait(&mutex_);
+    return answer_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar ended_;
+  std::vector<vnpu::ChipProcesses> answer_ ABSL_GUARDED_BY(mutex_);
+  const std::shared_ptr<ProcessQuery> query_;
+};
+
+TEST_F(InventoryMonitorTest, AnswersQuestionsBetweenReads) {
+  script_->Answer(Chips({Chip(0), Chip(3)}));
+  InventoryMonitor::Options options = kFast;
+  options.poll_interval = absl::Hours(1);  // a question does not wait for the next beat
+  Start(options);
+  WaitForChange();
+  for (int i = 0; i < 3; ++i) {
+    Question question({3, 0});
+    queries_->Ask(question.query());
+    const std::vector<vnpu::ChipProcesses> answer = question.Wait();
+    ASSERT_THAT(answer, SizeIs(2));
+    ASSERT_THAT(answer[0].processes, SizeIs(1));
+    EXPECT_EQ(answer[0].processes[0].pid, 103);
+    EXPECT_EQ(answer[1].physical_id, 0);
+  }
+  EXPECT_EQ(script_->reads(), 1);
+}
+
+TEST_F(InventoryMonitorTest, AQuestionThatWasAskedBeforeTheStartIsAnswered) {
+  script_->Answer(Chips({Chip(0)}));
+  Question question({0});
+  queries_->Ask(question.query());
+  InventoryMonitor::Options options = kFast;
+  options.poll_interval = absl::Hours(1);
+  Start(options);
+  EXPECT_TRUE(question.Wait()[0].known);
+}
+
+TEST_F(InventoryMonitorTest, AQuestionThatHangsCountsAsALibraryThatDoesNotRespond) {
+  vnpu::Chip used = Chip(0);
+  used.busy = {100};
+  script_->Answer(Chips({used}));
+  InventoryMonitor::Options options = kImpatient;
+  options.poll_interval = absl::Hours(1);  // so that it is the question that hangs
+  options.stuck_timeout = absl::Milliseconds(80);
+  Start(options);
+  EXPECT_EQ(WaitFor(LibraryState::kReady)->chips[0].busy, std::vector<int>{100});
+  script_->Hang();
+  Question question({0});
+  queries_->Ask(question.query());
+  script_->WaitForQuestions(1);
+  const auto inventory = WaitFor(LibraryState::kNotResponding);
+  EXPECT_EQ(inventory->chips[0].health, Health::kUnknown);
+  EXPECT_EQ(inventory->chips[0].busy, std::nullopt) << "unknown is not none";
+  {
+    MutexLock lock(&mutex_);
+    while (stuck_.empty()) stuck_changed_.Wait(&mutex_);
+  }
+  EXPECT_FALSE(question.query()->ended()) << "its own time limit is the asker's";
+  script_->Release();
+  EXPECT_TRUE(question.Wait()[0].known);
+}
+
+TEST_F(InventoryMonitorTest, StopDoesNotWaitForAQuestionThatHangs) {
+  script_->Answer(Chips({Chip(0)}));
+  InventoryMonitor::Options options = kFast;
+  options.poll_interval = absl::Hours(1);
+  Start(options);
+  WaitForChange();
+  script_->Hang();
+  Question question({0});
+  queries_->Ask(question.query());
+  script_->WaitForQuestions(1);
+  EXPECT_FALSE(monitor_->Stop(absl::Milliseconds(10)));
+  script_->Release();
+  EXPECT_TRUE(question.Wait()[0].known);
+  EXPECT_TRUE(monitor_->Stop(kLong)) << "the thread has ended by itself";
+}
 
 TEST_F(InventoryMonitorTest, PublishesWhatTheLibrarySees) {
   script_->Answer(Chips({Chip(0), Chip(1)}));
@@ -306,7 +416,7 @@ TEST_F(InventoryMonitorTest, StopDoesNotWaitForTheInterval) {
 TEST_F(InventoryMonitorTest, StopLeavesAStuckReaderBehindAndItPublishesNothing) {
   auto feed = std::make_unique<InventoryFeed>("instance");
   script_->Hang();
-  InventoryMonitor monitor(std::make_unique<ScriptedSource>(script_), feed.get(), kFast,
+  InventoryMonitor monitor(std::make_unique<ScriptedSource>(script_), feed.get(), queries_, kFast,
                            [](absl::Duration) {});
   script_->WaitForReads(1);
   EXPECT_FALSE(monitor.Stop(absl::Milliseconds(10)));

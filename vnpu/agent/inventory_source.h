@@ -2,8 +2,11 @@
 #ifndef ASCEND_DRA_VNPU_AGENT_INVENTORY_SOURCE_H_
 #define ASCEND_DRA_VNPU_AGENT_INVENTORY_SOURCE_H_
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "vnpu/chip.h"
+#include "vnpu/dcmi/dcmi.h"
 
 namespace ascend::agent {
 
@@ -18,6 +21,10 @@ class InventorySource {
   // with errors. The message says what an operator can do. Of the inventory, `revision`,
   // `agent_instance`, `library` and `library_message` are the caller's to fill.
   virtual absl::StatusOr<vnpu::Inventory> Read() = 0;
+
+  // Who uses a chip of the last inventory, now. An error means that nobody knows. Called from the
+  // same thread, and as dangerous.
+  virtual absl::StatusOr<std::vector<dcmi::ChipProcess>> Processes(const vnpu::Chip& chip) = 0;
 };
 
 }  // namespace ascend::agent

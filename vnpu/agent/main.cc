@@ -18,6 +18,7 @@
 #include "vnpu/agent/inventory_feed.h"
 #include "vnpu/agent/inventory_monitor.h"
 #include "vnpu/agent/ping.h"
+#include "vnpu/agent/process_queries.h"
 #include "vnpu/agent/server.h"
 #include "vnpu/agent/unix_target.h"
 
@@ -113,8 +114,9 @@ int Serve(const Options& options) {
   LogInfo("ascend-npu-agent starts", {{"version", ASCEND_DRA_VERSION},
                                       {"instance", feed.instance()},
                                       {"path", options.control_socket}});
+  const auto queries = std::make_shared<ProcessQueries>();
   const absl::StatusOr<std::unique_ptr<AgentServer>> server = AgentServer::Start(
-      {.socket_path = options.control_socket, .version = ASCEND_DRA_VERSION}, &feed);
+      {.socket_path = options.control_socket, .version = ASCEND_DRA_VERSION}, &feed, queries);
   if (!server.ok()) {
     LogError("cannot serve", {{"error", server.status()}});
     return kExitError;
@@ -124,7 +126,8 @@ int Serve(const Options& options) {
   source.discovery = options.discovery;
   if (!options.libdcmi.empty()) source.library_paths = {options.libdcmi};
   InventoryMonitor monitor(
-      std::make_unique<DcmiSource>(source), &feed, options.monitor, [](absl::Duration stuck_for) {
+      std::make_unique<DcmiSource>(source), &feed, queries, options.monitor,
+      [](absl::Duration stuck_for) {
         LogError("a call into the NPU library does not return; ending to start with a fresh one",
                  {{"duration", absl::FormatDuration(absl::Trunc(stuck_for, absl::Milliseconds(1)))},
                   {"exitCode", kExitStuck}});

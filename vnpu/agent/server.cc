@@ -89,7 +89,8 @@ absl::Status CheckDirectory(const std::string& socket_path) {
 
 class AgentServer::Impl {
  public:
-  Impl(const Options& options, InventoryFeed* feed) : service_(options.version, feed) {}
+  Impl(const Options& options, InventoryFeed* feed, std::shared_ptr<ProcessQueries> queries)
+      : service_(options.version, feed, std::move(queries)) {}
 
   absl::Status Start(const std::string& socket_path) {
     ASCEND_RETURN_IF_ERROR(CheckSocketPath(socket_path));
@@ -118,7 +119,7 @@ class AgentServer::Impl {
 
   void Shutdown(absl::Duration grace) {
     if (server_ == nullptr) return;
-    service_.EndWatches();
+    service_.EndCalls();
     server_->Shutdown(MonotonicIn(grace));
     server_->Wait();
     server_.reset();
@@ -135,9 +136,9 @@ AgentServer::AgentServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 AgentServer::~AgentServer() { Shutdown(); }
 
-absl::StatusOr<std::unique_ptr<AgentServer>> AgentServer::Start(const Options& options,
-                                                                InventoryFeed* feed) {
-  auto impl = std::make_unique<Impl>(options, feed);
+absl::StatusOr<std::unique_ptr<AgentServer>> AgentServer::Start(
+    const Options& options, InventoryFeed* feed, std::shared_ptr<ProcessQueries> queries) {
+  auto impl = std::make_unique<Impl>(options, feed, std::move(queries));
   ASCEND_RETURN_IF_ERROR(impl->Start(options.socket_path));
   return std::unique_ptr<AgentServer>(new AgentServer(std::move(impl)));
 }

@@ -1,4 +1,4 @@
-// Serves the inventory on the control socket.
+// Serves the agent's calls on the control socket.
 #ifndef ASCEND_DRA_VNPU_AGENT_SERVER_H_
 #define ASCEND_DRA_VNPU_AGENT_SERVER_H_
 
@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "vnpu/agent/inventory_feed.h"
+#include "vnpu/agent/process_queries.h"
 
 namespace ascend::agent {
 
@@ -19,21 +20,22 @@ class AgentServer {
   };
 
   // Serves from the moment it returns. The socket has mode 0600, whatever the umask: who reaches it
-  // controls the NPUs. `feed` must outlive the server.
+  // controls the NPUs. `feed` must outlive the server; `queries` are answered by an
+  // InventoryMonitor.
   //
   // The path belongs to one agent at a time: a lock on `<socket_path>.lock` is held until the
   // server is gone, because gRPC would silently take the path from a living agent, and that agent
   // would remove the new socket when it ends. kFailedPrecondition if another agent has it. A
   // socket left by a dead process is replaced; anything else at the path is left alone.
-  static absl::StatusOr<std::unique_ptr<AgentServer>> Start(const Options& options,
-                                                            InventoryFeed* feed);
+  static absl::StatusOr<std::unique_ptr<AgentServer>> Start(
+      const Options& options, InventoryFeed* feed, std::shared_ptr<ProcessQueries> queries);
   // Shutdown(), unless it was called before.
   ~AgentServer();
   AgentServer(const AgentServer&) = delete;
   AgentServer& operator=(const AgentServer&) = delete;
 
-  // Ends all watches with UNAVAILABLE, refuses new calls and removes the socket. Waits for calls in
-  // progress; cancels them after `grace`.
+  // Ends all watches with UNAVAILABLE and all queries as unknown, refuses new calls and removes the
+  // socket. Waits for calls in progress; cancels them after `grace`.
   void Shutdown(absl::Duration grace = absl::Seconds(2));
 
  private:

@@ -13,6 +13,7 @@
 
 #include "agent.grpc.pb.h"
 #include "base/core/file.h"
+#include "base/core/mutex.h"
 #include "base/core/status_matchers.h"
 #include "base/core/temp_dir.h"
 #include "base/core/unique_fd.h"
@@ -68,7 +69,7 @@ class Watcher {
 class AgentServerTest : public ::testing::Test {
  protected:
   absl::StatusOr<std::unique_ptr<AgentServer>> TryStart(const std::string& path) {
-    return AgentServer::Start({.socket_path = path, .version = "1.2.3"}, &feed_);
+    return AgentServer::Start({.socket_path = path, .version = "1.2.3"}, &feed_, queries_);
   }
   void Start() {
     auto server = TryStart(socket_);
@@ -79,6 +80,7 @@ class AgentServerTest : public ::testing::Test {
   TempDir directory_;
   const std::string socket_ = directory_.File("agent.sock");
   InventoryFeed feed_{"instance"};
+  const std::shared_ptr<ProcessQueries> queries_ = std::make_shared<ProcessQueries>();
   std::unique_ptr<AgentServer> server_;
 };
 
@@ -113,6 +115,93 @@ TEST_F(AgentServerTest, StreamsTheCurrentInventoryAtOnceAndThenEachChange) {
     ASSERT_TRUE(watcher.Next());
     EXPECT_EQ(FromProto(watcher.message()), *feed_.Current());
   }
+}
+
+// One ListProcesses call.
+struct Listing {
+  grpc::Status status;
+  v1alpha1::ListProcessesResponse response;
+};
+Listing ListProcesses(const std::string& socket, const std::vector<int>& ids,
+                      absl::Duration timeout) {
+  const auto stub = v1alpha1::NpuAgent::NewStub(
+      NewChannel(socket, absl::InfiniteDuration(), absl::InfiniteDuration()));
+  grpc::ClientContext context;
+  if (timeout != absl::InfiniteDuration()) context.set_deadline(MonotonicIn(timeout));
+  v1alpha1::ListProcessesRequest request;
+  request.mutable_physical_ids()->Add(ids.begin(), ids.end());
+  Listing listing;
+  listing.status = stub->ListProcesses(&context, request, &listing.response);
+  return listing;
+}
+
+TEST_F(AgentServerTest, AsksAboutAllChipsIfNoneIsNamed) {
+  feed_.Publish(WithChips(2));
+  Start();
+  queries_->SetListener([this] {
+    const std::shared_ptr<ProcessQuery> query = queries_->Next();
+    for (const int id : query->physical_ids()) query->Answer({.physical_id = id, .known = true});
+  });
+  const Listing listing = ListProcesses(socket_, {}, kLong);
+  EXPECT_TRUE(listing.status.ok()) << listing.status.error_message();
+  ASSERT_EQ(listing.response.chips_size(), 2);
+  EXPECT_EQ(listing.response.chips(1).physical_id(), 1);
+  EXPECT_TRUE(listing.response.chips(1).known());
+}
+
+TEST_F(AgentServerTest, ANodeWithoutChipsHasNoProcesses) {
+  Start();
+  const Listing listing = ListProcesses(socket_, {}, kLong);
+  EXPECT_TRUE(listing.status.ok()) << listing.status.error_message();
+  EXPECT_EQ(listing.response.chips_size(), 0);
+}
+
+TEST_F(AgentServerTest, AQuestionThatGetsNoAnswerIsAnsweredBeforeTheDeadline) {
+  feed_.Publish(WithChips(2));
+  Start();
+  const absl::Duration start = Clock::Real().Monotonic();
+  const Listing listing = ListProcesses(socket_, {1, 0}, absl::Seconds(1));
+  EXPECT_GE(Clock::Real().Monotonic() - start, absl::Milliseconds(500));
+  ASSERT_TRUE(listing.status.ok()) << listing.status.error_message();
+  ASSERT_EQ(listing.response.chips_size(), 2);
+  for (const v1alpha1::ChipProcesses& chip : listing.response.chips()) {
+    EXPECT_FALSE(chip.known());
+    EXPECT_THAT(chip.error(), HasSubstr("busy"));
+  }
+}
+
+TEST_F(AgentServerTest, AQuestionWithoutAnswerTellsWhyTheLibraryIsSilent) {
+  vnpu::Inventory inventory = WithChips(1);
+  inventory.library = vnpu::LibraryState::kNotResponding;
+  inventory.library_message = "libdcmi has not answered since noon";
+  feed_.Publish(inventory);
+  Start();
+  const Listing listing = ListProcesses(socket_, {0}, absl::Milliseconds(300));
+  ASSERT_TRUE(listing.status.ok()) << listing.status.error_message();
+  EXPECT_EQ(listing.response.chips(0).error(), "libdcmi has not answered since noon");
+}
+
+TEST_F(AgentServerTest, ShutdownAnswersOpenQuestions) {
+  feed_.Publish(WithChips(1));
+  Start();
+  Mutex mutex;
+  CondVar asked;
+  bool is_asked = false;
+  queries_->SetListener([&] {
+    MutexLock lock(&mutex);
+    is_asked = true;
+    asked.SignalAll();
+  });
+  Listing listing;
+  std::thread caller([&] { listing = ListProcesses(socket_, {0}, absl::InfiniteDuration()); });
+  {
+    MutexLock lock(&mutex);
+    while (!is_asked) asked.Wait(&mutex);
+  }
+  server_->Shutdown();
+  caller.join();
+  ASSERT_TRUE(listing.status.ok()) << listing.status.error_message();
+  EXPECT_THAT(listing.response.chips(0).error(), HasSubstr("shutting down"));
 }
 
 TEST_F(AgentServerTest, TwoWatchersGetTheSame) {

@@ -1,13 +1,31 @@
 #include "vnpu/agent/service.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "absl/time/time.h"
+#include "base/runtime/clock.h"
+#include "grpcpp/alarm.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
+#include "vnpu/agent/channel.h"
 #include "vnpu/agent/convert.h"
 
 namespace ascend::agent {
+namespace {
+
+constexpr absl::Duration kLongestListing = absl::Seconds(10);
+
+// What is left of a call's time for the work itself: the answer has to travel, too.
+absl::Duration TimeToAnswer(const grpc::CallbackServerContext& context) {
+  const absl::Duration left = absl::FromChrono(context.deadline()) - Clock::Real().Now();
+  return std::clamp(left - std::min(left / 5, absl::Milliseconds(100)), absl::ZeroDuration(),
+                    kLongestListing);
+}
+
+}  // namespace
 
 // One client's stream. Owned by gRPC, which says with OnDone that it is no longer needed.
 //
@@ -78,9 +96,11 @@ class AgentService::Watch : public grpc::ServerWriteReactor<v1alpha1::Inventory>
   grpc::Status final_status_ ABSL_GUARDED_BY(mutex_);
 };
 
-AgentService::AgentService(std::string version, InventoryFeed* feed)
+AgentService::AgentService(std::string version, InventoryFeed* feed,
+                           std::shared_ptr<ProcessQueries> queries)
     : version_(std::move(version)),
       feed_(feed),
+      queries_(std::move(queries)),
       subscription_(feed_->Subscribe([this] { WakeWatches(); })) {}
 
 AgentService::~AgentService() {
@@ -93,7 +113,8 @@ void AgentService::WakeWatches() {
   for (Watch* watch : watches_) watch->Wake();
 }
 
-void AgentService::EndWatches() {
+void AgentService::EndCalls() {
+  queries_->Close("the agent is shutting down");
   MutexLock lock(&mutex_);
   ending_ = true;
   for (Watch* watch : watches_) {
@@ -120,6 +141,41 @@ grpc::ServerUnaryReactor* AgentService::GetInventory(
   *response = ToProto(*feed_->Current());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* AgentService::ListProcesses(grpc::CallbackServerContext* context,
+                                                      const v1alpha1::ListProcessesRequest* request,
+                                                      v1alpha1::ListProcessesResponse* response) {
+  const std::shared_ptr<const vnpu::Inventory> inventory = feed_->Current();
+  std::vector<int> ids(request->physical_ids().begin(), request->physical_ids().end());
+  if (ids.empty()) {
+    for (const vnpu::Chip& chip : inventory->chips) ids.push_back(chip.physical_id);
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (ids.empty()) {
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+  // Whoever ends the query, the answer or the alarm, finishes the call, and drops the alarm with
+  // it.
+  auto alarm = std::make_shared<grpc::Alarm>();
+  auto query = std::make_shared<ProcessQuery>(
+      std::move(ids), [response, reactor, alarm](const std::vector<vnpu::ChipProcesses>& chips) {
+        for (const vnpu::ChipProcesses& chip : chips) *response->add_chips() = ToProto(chip);
+        reactor->Finish(grpc::Status::OK);
+      });
+  // Nothing of the service is used when the alarm goes off: the call may have ended a moment
+  // before.
+  std::string reason = inventory->library_message.empty()
+                           ? "libdcmi was busy with other calls all the time; try again"
+                           : inventory->library_message;
+  alarm->Set(MonotonicIn(TimeToAnswer(*context)),
+             [query, reason = std::move(reason)](bool went_off) {
+               if (went_off) query->Expire(reason);
+             });
+  queries_->Ask(std::move(query));
   return reactor;
 }
 

@@ -64,6 +64,13 @@ struct MemoryInfo {
   int64_t used_mib = 0;
 };
 
+// A process that has memory on a chip.
+struct ChipProcess {
+  int pid = 0;  // the host's for a privileged caller; 0 = in a pid namespace that it cannot see
+  int64_t memory_bytes = 0;
+  friend bool operator==(const ChipProcess&, const ChipProcess&) = default;
+};
+
 enum class MultiDiePolicy { kUnion, kIndependent };
 
 // A3 and later: the chip's place in a super-pod.
@@ -110,6 +117,9 @@ class Dcmi {
   virtual absl::StatusOr<MemoryInfo> HbmMemory(ChipAddress chip) = 0;  // not on 310, 310B, 310P
   virtual absl::StatusOr<MemoryInfo> DdrMemory(ChipAddress chip) = 0;  // only there
   virtual absl::StatusOr<int> AicpuCount(ChipAddress chip) = 0;
+  // Who uses the chip, at most 32 of them: the library tells no more. kUnimplemented (an old
+  // library, 950) and any other error mean that nobody knows, not that the chip is free.
+  virtual absl::StatusOr<std::vector<ChipProcess>> Processes(ChipAddress chip) = 0;
   // Address of the chip's RoCE port 0. kNotFound: the port has none.
   virtual absl::StatusOr<std::string> RoceAddress(ChipAddress chip) = 0;
 

@@ -430,6 +430,26 @@ absl::StatusOr<int> Library::AicpuCount(ChipAddress chip) {
   return static_cast<int>(aicpu.value.aicpu_num);
 }
 
+absl::StatusOr<std::vector<ChipProcess>> Library::Processes(ChipAddress chip) {
+  // Uncertain: dcmiv2_get_device_proc_mem_info has no published prototype.
+  if (generation() == Generation::kFlat) return NotInThisGeneration("processes");
+  // The call is not told the capacity, so the slack holds as many again.
+  struct dcmi_proc_mem_info list[2 * DCMI_MAX_PROCESSES] = {};
+  Out<int> count;
+  ASCEND_RETURN_IF_ERROR(
+      DCMI_CALL(dcmi_get_device_resource_info, chip.card, chip.device, list, &count.value));
+  if (count.value < 0) {
+    return absl::InternalError(
+        absl::StrCat("dcmi_get_device_resource_info gave ", count.value, " processes"));
+  }
+  std::vector<ChipProcess> processes;
+  for (int i = 0; i < std::min<int>(count.value, DCMI_MAX_PROCESSES); ++i) {
+    processes.push_back(
+        {std::max(list[i].proc_id, 0), static_cast<int64_t>(list[i].proc_mem_usage)});
+  }
+  return processes;
+}
+
 absl::StatusOr<std::string> Library::RoceAddress(ChipAddress chip) {
   if (generation() == Generation::kFlat) return NotInThisGeneration("RoCE addresses");
   Out<struct dcmi_ip_addr> address, mask;

@@ -53,6 +53,7 @@ class Library : public Dcmi {
   absl::StatusOr<MemoryInfo> HbmMemory(ChipAddress chip) override;
   absl::StatusOr<MemoryInfo> DdrMemory(ChipAddress chip) override;
   absl::StatusOr<int> AicpuCount(ChipAddress chip) override;
+  absl::StatusOr<std::vector<ChipProcess>> Processes(ChipAddress chip) override;
   absl::StatusOr<std::string> RoceAddress(ChipAddress chip) override;
   absl::StatusOr<MultiDiePolicy> GetMultiDiePolicy() override;
 

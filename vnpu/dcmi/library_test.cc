@@ -23,6 +23,7 @@ using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 std::unique_ptr<Library> OpenFresh(const TempDir& directory,
                                    const std::vector<std::string>& hidden = {}) {
@@ -152,6 +153,47 @@ TEST(LibraryTest, GradesHealth) {
   EXPECT_THAT(library->Health({2, 0}), StatusIs(absl::StatusCode::kUnavailable));
 }
 
+TEST(LibraryTest, TellsWhoUsesAChip) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  EXPECT_THAT(library->Processes({2, 0}), IsOkAndHolds(IsEmpty()));
+  ASSERT_THAT(mock::SetProcess(node.directory(), 2, 4242, int64_t{40} << 30), IsOk());
+  ASSERT_THAT(mock::SetProcess(node.directory(), 2, 0, 1), IsOk());
+  EXPECT_THAT(library->Processes({2, 0}),
+              IsOkAndHolds(ElementsAre(ChipProcess{4242, int64_t{40} << 30}, ChipProcess{0, 1})));
+  EXPECT_THAT(library->Processes({3, 0}), IsOkAndHolds(IsEmpty()));
+  node.Set(2, {R"(processes=[{"pid": -1, "memoryBytes": 1}])"});
+  EXPECT_THAT(library->Processes({2, 0}), IsOkAndHolds(ElementsAre(ChipProcess{0, 1})))
+      << "somebody, although nobody knows who";
+  EXPECT_THAT(library->Processes({9, 0}), StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST(LibraryTest, TellsAtMost32Processes) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  node.Edit([](nlohmann::json& json) {
+    for (int pid = 1; pid <= 33; ++pid) {
+      json["chips"][2]["processes"].push_back({{"pid", pid}, {"memoryBytes", pid}});
+    }
+  });
+  const auto processes = library->Processes({2, 0});
+  ASSERT_THAT(processes, IsOkAndHolds(SizeIs(32)));
+  EXPECT_EQ(processes->back(), (ChipProcess{32, 32}));
+}
+
+TEST(LibraryTest, NeverTakesUnknownProcessesForNone) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  EXPECT_THAT(OpenReady(directory, {"dcmi_get_device_resource_info"})->Processes({2, 0}),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("FUNCTION_NOT_FOUND")));
+  TempDir other;
+  std::unique_ptr<Library> library = OpenReady(other);
+  node.Call({.function = "dcmi_get_device_resource_info", .return_code = -8009});
+  EXPECT_THAT(library->Processes({2, 0}), StatusIs(absl::StatusCode::kUnavailable));
+}
+
 TEST(LibraryTest, DoesWithoutMissingSymbols) {
   TestNode node("8x910B3");
   TempDir directory;
@@ -206,6 +248,7 @@ TEST(LibraryTest, FallsBackToGeneration2) {
   EXPECT_THAT(library->Die(chip, DieType::kDdie), IsOk());
   EXPECT_THAT(library->DriverVersion(), StatusIs(absl::StatusCode::kUnimplemented));
   EXPECT_THAT(library->AicpuCount(chip), StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(library->Processes(chip), StatusIs(absl::StatusCode::kUnimplemented));
   node.Call({.function = "dcmiv2_init", .return_code = -8005});
   TempDir other;
   EXPECT_THAT(OpenFresh(other)->Initialise(),

@@ -35,6 +35,36 @@ absl::Status Edit(const std::string& node_directory,
   return WriteFileAtomically(path, changed, {.mode = 0644, .durable = false});
 }
 
+absl::Status EditChip(const std::string& node_directory, int physical_id,
+                      const std::function<absl::Status(Json&)>& change) {
+  return Edit(node_directory, [&](Json& node) -> absl::Status {
+    if (node.contains("chips") && node["chips"].is_array()) {
+      for (Json& chip : node["chips"]) {
+        if (chip.is_object() && chip.value("physicalID", Json()) == physical_id) {
+          return change(chip);
+        }
+      }
+    }
+    return absl::NotFoundError(absl::StrCat("no chip with physical id ", physical_id));
+  });
+}
+
+absl::Status EditProcesses(const std::string& node_directory, int physical_id,
+                           const std::function<absl::Status(Json&)>& change) {
+  return EditChip(node_directory, physical_id, [&](Json& chip) {
+    Json& processes = chip["processes"];
+    if (!processes.is_array()) processes = Json::array();
+    return change(processes);
+  });
+}
+
+Json* FindProcess(Json& processes, int pid) {
+  for (Json& process : processes) {
+    if (process.is_object() && process.value("pid", Json()) == pid) return &process;
+  }
+  return nullptr;
+}
+
 absl::Status Assign(Json& chip, const std::string& assignment) {
   const size_t equals = assignment.find('=');
   if (equals == 0 || equals == std::string::npos) {
@@ -83,17 +113,43 @@ bool SameFilter(const Json& one, const Json& other) {
 
 absl::Status SetOnChip(const std::string& node_directory, int physical_id,
                        const std::vector<std::string>& assignments) {
-  return Edit(node_directory, [&](Json& node) -> absl::Status {
-    if (node.contains("chips") && node["chips"].is_array()) {
-      for (Json& chip : node["chips"]) {
-        if (!chip.is_object() || chip.value("physicalID", Json()) != physical_id) continue;
-        for (const std::string& assignment : assignments) {
-          ASCEND_RETURN_IF_ERROR(Assign(chip, assignment));
-        }
-        return absl::OkStatus();
-      }
+  return EditChip(node_directory, physical_id, [&](Json& chip) -> absl::Status {
+    for (const std::string& assignment : assignments) {
+      ASCEND_RETURN_IF_ERROR(Assign(chip, assignment));
     }
-    return absl::NotFoundError(absl::StrCat("no chip with physical id ", physical_id));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status SetProcess(const std::string& node_directory, int physical_id, int pid,
+                        int64_t memory_bytes) {
+  return EditProcesses(node_directory, physical_id, [&](Json& processes) -> absl::Status {
+    Json* const found = FindProcess(processes, pid);
+    if (found != nullptr) {
+      (*found)["memoryBytes"] = memory_bytes;
+    } else {
+      processes.push_back({{"pid", pid}, {"memoryBytes", memory_bytes}});
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status RemoveProcess(const std::string& node_directory, int physical_id, int pid) {
+  return EditProcesses(node_directory, physical_id, [&](Json& processes) -> absl::Status {
+    const Json* const found = FindProcess(processes, pid);
+    if (found == nullptr) {
+      return absl::NotFoundError(
+          absl::StrCat("no process ", pid, " on the chip with physical id ", physical_id));
+    }
+    processes.erase(found - &processes.front());
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ClearProcesses(const std::string& node_directory, int physical_id) {
+  return EditProcesses(node_directory, physical_id, [](Json& processes) -> absl::Status {
+    processes = Json::array();
+    return absl::OkStatus();
   });
 }
 

@@ -3,6 +3,7 @@
 #ifndef ASCEND_DRA_VNPU_DCMI_MOCK_EDIT_H_
 #define ASCEND_DRA_VNPU_DCMI_MOCK_EDIT_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,13 @@ namespace ascend::dcmi::mock {
 // accept is refused (kInvalidArgument) and changes nothing.
 absl::Status SetOnChip(const std::string& node_directory, int physical_id,
                        const std::vector<std::string>& assignments);
+
+// Puts a process on a chip, or changes its memory if it is there.
+absl::Status SetProcess(const std::string& node_directory, int physical_id, int pid,
+                        int64_t memory_bytes);
+// Takes it off again; kNotFound if it is not there.
+absl::Status RemoveProcess(const std::string& node_directory, int physical_id, int pid);
+absl::Status ClearProcesses(const std::string& node_directory, int physical_id);
 
 struct CallEdit {
   std::string function;                          // "*" = every function

@@ -67,6 +67,35 @@ TEST(EditTest, RefusesWhatTheLibraryWouldNotTake) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("node.json")));
 }
 
+TEST(EditTest, PutsProcessesOnAChipAndTakesThemOff) {
+  TestNode node("8x910B3");
+  const auto processes = [&node](int chip) {
+    std::vector<std::pair<int, int64_t>> found;
+    const Node parsed = Parsed(node);
+    for (const Process& process : parsed.chips[chip].processes) {
+      found.emplace_back(process.pid, static_cast<int64_t>(process.memory_bytes));
+    }
+    return found;
+  };
+  ASSERT_THAT(SetProcess(node.directory(), 2, 4242, int64_t{5} << 30), IsOk());
+  ASSERT_THAT(SetProcess(node.directory(), 2, 17, 0), IsOk());
+  ASSERT_THAT(SetProcess(node.directory(), 2, 4242, 8), IsOk());
+  EXPECT_THAT(processes(2), ElementsAre(std::pair(4242, 8), std::pair(17, 0)));
+  EXPECT_THAT(processes(3), ElementsAre());
+  ASSERT_THAT(RemoveProcess(node.directory(), 2, 4242), IsOk());
+  EXPECT_THAT(processes(2), ElementsAre(std::pair(17, 0)));
+  EXPECT_THAT(RemoveProcess(node.directory(), 2, 4242),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("4242")));
+  EXPECT_THAT(SetProcess(node.directory(), 8, 1, 0),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("8")));
+  EXPECT_THAT(SetProcess(node.directory(), 2, 1, -1),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("memoryBytes")));
+  EXPECT_THAT(processes(2), ElementsAre(std::pair(17, 0)));
+  ASSERT_THAT(ClearProcesses(node.directory(), 2), IsOk());
+  EXPECT_THAT(processes(2), ElementsAre());
+  ASSERT_THAT(ClearProcesses(node.directory(), 2), IsOk());
+}
+
 TEST(EditTest, KeepsOneBehaviourPerFilter) {
   TestNode node("8x910B3");
   const std::string name = "dcmi_get_device_health";

@@ -142,6 +142,21 @@ int main(int argc, char** argv) {
   chip->add_option("--set", assignments, "key=value, e.g. present=false, health=3, roce=null")
       ->required();
 
+  int pid = 0;
+  int64_t memory_bytes = 0;
+  bool remove_process = false, clear_processes = false;
+  CLI::App* const process =
+      app.add_subcommand("process", "put a process on a chip, or take it off");
+  process->add_option("--node-dir", node_directory, "the node's directory")->required();
+  process->add_option("--physical-id", physical_id, "which chip")->required();
+  CLI::Option* const pid_option =
+      process->add_option("--pid", pid, "the process")->check(CLI::NonNegativeNumber);
+  process->add_option("--memory-bytes", memory_bytes, "how much of the chip's memory it has")
+      ->check(CLI::NonNegativeNumber);
+  process->add_flag("--remove", remove_process, "take it off")->excludes("--memory-bytes");
+  process->add_flag("--clear", clear_processes, "take all off")
+      ->excludes("--pid", "--memory-bytes", "--remove");
+
   mock::CallEdit edit;
   std::string delay;
   bool clear = false;
@@ -161,6 +176,9 @@ int main(int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
+    if (process->parsed() && !clear_processes && pid_option->count() == 0) {
+      throw CLI::RequiredError("--pid or --clear");
+    }
     if (call->parsed()) {
       if (name->count() == 0 && !clear) throw CLI::RequiredError("--name");
       if (!clear && !edit.return_code && delay.empty() && !edit.hang && !edit.crash) {
@@ -178,6 +196,11 @@ int main(int argc, char** argv) {
   if (create->parsed()) status = Create(create_flags);
   if (list->parsed()) status = List(list_directory);
   if (chip->parsed()) status = mock::SetOnChip(node_directory, physical_id, assignments);
+  if (process->parsed()) {
+    status = clear_processes  ? mock::ClearProcesses(node_directory, physical_id)
+             : remove_process ? mock::RemoveProcess(node_directory, physical_id, pid)
+                              : mock::SetProcess(node_directory, physical_id, pid, memory_bytes);
+  }
   if (call->parsed()) {
     absl::Duration parsed;
     if (!delay.empty() && absl::ParseDuration(delay, &parsed)) {

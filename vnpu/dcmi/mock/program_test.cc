@@ -14,6 +14,7 @@ namespace {
 using ::ascend::IsOkAndHolds;
 using ::ascend::ReadFile;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Result {
   int exit_code;
@@ -68,6 +69,22 @@ TEST_F(MockNodeProgramTest, CreatesANodeAndBreaksIt) {
   EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(HasSubstr("\"calls\": {}")));
 }
 
+TEST_F(MockNodeProgramTest, PutsAProcessOnAChipAndTakesItOff) {
+  Create();
+  const std::string chip = "process --node-dir " + node() + " --physical-id 3 ";
+  EXPECT_EQ(Tool(chip + "--pid 4242 --memory-bytes 1073741824").exit_code, 0);
+  EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(HasSubstr("\"pid\": 4242")));
+  EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(HasSubstr("1073741824")));
+  EXPECT_EQ(Tool(chip + "--pid 4242 --remove").exit_code, 0);
+  EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(Not(HasSubstr("4242"))));
+  const Result gone = Tool(chip + "--pid 4242 --remove");
+  EXPECT_EQ(gone.exit_code, 1);
+  EXPECT_THAT(gone.output, HasSubstr("no process 4242"));
+  EXPECT_EQ(Tool(chip + "--pid 17").exit_code, 0);
+  EXPECT_EQ(Tool(chip + "--clear").exit_code, 0);
+  EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(Not(HasSubstr("\"pid\": 17"))));
+}
+
 TEST_F(MockNodeProgramTest, CopiesItsDescriptionBelowTheRootByDefault) {
   const Result result = Tool("create --node 16xA3 --no-device-nodes --root " + root());
   EXPECT_EQ(result.exit_code, 0) << result.output;
@@ -80,7 +97,10 @@ TEST_F(MockNodeProgramTest, RejectsABadCommandLineInOneLine) {
        {"", "explode", "create", "create --node 8x910B3", "create --node x --root y --major 0",
         "call --node-dir x --name dcmi_init", "call --node-dir x --hang",
         "call --node-dir x --name dcmi_init --delay soon",
-        "call --node-dir x --name dcmi_init --clear --hang", "chip --node-dir x --physical-id 1"}) {
+        "call --node-dir x --name dcmi_init --clear --hang", "chip --node-dir x --physical-id 1",
+        "process --node-dir x --physical-id 1", "process --node-dir x --physical-id 1 --pid -4",
+        "process --node-dir x --physical-id 1 --clear --pid 4",
+        "process --node-dir x --physical-id 1 --pid many"}) {
     const Result result = Tool(arguments);
     EXPECT_EQ(result.exit_code, 2) << arguments;
     EXPECT_EQ(result.output.find('\n'), result.output.size() - 1) << result.output;
@@ -100,6 +120,7 @@ TEST_F(MockNodeProgramTest, NamesWhatFailed) {
 TEST_F(MockNodeProgramTest, PrintsHelpAndVersion) {
   EXPECT_EQ(Tool("--help").exit_code, 0);
   EXPECT_EQ(Tool("call --help").exit_code, 0);
+  EXPECT_EQ(Tool("process --help").exit_code, 0);
   EXPECT_EQ(Tool("--version").exit_code, 0);
 }
 
