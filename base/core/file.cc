@@ -167,6 +167,12 @@ absl::StatusOr<UniqueFd> OpenDirectoryFollowing(const std::string& path) {
   return fd;
 }
 
+std::string ParentOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
 bool IsDirectory(const std::string& path) {
   struct stat info;
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
@@ -186,7 +192,9 @@ absl::Status MakeDirectory(const std::string& path, mode_t mode) {
     const int error = errno;
     return ErrnoToStatus(error, absl::StrCat("chmod ", path));
   }
-  return absl::OkStatus();
+  // Else a power cut could take the directory, with all that was written durably inside.
+  ASCEND_ASSIGN_OR_RETURN(const UniqueFd parent, OpenDirectoryFollowing(ParentOf(path)));
+  return SyncDirectory(parent.get());
 }
 
 }  // namespace
@@ -255,9 +263,8 @@ absl::Status WriteFileAtomicallyAt(int dir_fd, const std::string& name, absl::st
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content,
                                  const AtomicWriteOptions& options) {
   const size_t slash = path.rfind('/');
-  std::string directory = ".";
-  if (slash != std::string::npos) directory = slash == 0 ? "/" : path.substr(0, slash);
-  ASCEND_ASSIGN_OR_RETURN(const UniqueFd fd, OpenDirectoryFollowing(directory), "write ", path);
+  ASCEND_ASSIGN_OR_RETURN(const UniqueFd fd, OpenDirectoryFollowing(ParentOf(path)), "write ",
+                          path);
   return WriteFileAtomicallyAt(fd.get(), slash == std::string::npos ? path : path.substr(slash + 1),
                                content, options);
 }

@@ -59,7 +59,8 @@ absl::Status RemoveFileAt(int dir_fd, const std::string& name, bool durable);
 absl::StatusOr<std::vector<std::string>> ListDirectory(int dir_fd);
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
 
-// Creates the directory and its missing parents. A directory that it creates gets exactly `mode`.
+// Creates the directory and its missing parents. A directory that it creates gets exactly `mode`,
+// and its name is durable.
 absl::Status MakeDirectories(const std::string& path, mode_t mode = 0755);
 
 // `directory`/`name` with exactly one slash between.

@@ -35,9 +35,12 @@ absl::Time SteadyNow() {
 }  // namespace
 
 absl::StatusOr<UniqueFd> OpenLockFile(const std::string& path) {
-  UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.valid()) return ErrnoToStatus(errno, absl::StrCat("open lock file ", path));
-  return file;
+  while (true) {
+    UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (file.valid()) return file;
+    const int error = errno;
+    if (error != EINTR) return ErrnoToStatus(error, absl::StrCat("open lock file ", path));
+  }
 }
 
 absl::StatusOr<FileLock> FileLock::Acquire(const std::string& path, absl::Duration timeout) {
@@ -52,9 +55,9 @@ absl::StatusOr<FileLock> FileLock::AcquireOpen(UniqueFd file, const std::string&
   MutexLock lock(&releases.mutex);
   while (true) {
     if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return FileLock(std::move(file));
-    if (errno != EWOULDBLOCK && errno != EINTR) {
-      return ErrnoToStatus(errno, absl::StrCat("lock ", path));
-    }
+    const int error = errno;
+    if (error == EINTR) continue;
+    if (error != EWOULDBLOCK) return ErrnoToStatus(error, absl::StrCat("lock ", path));
     const absl::Duration left = deadline - SteadyNow();
     if (left <= absl::ZeroDuration()) {
       return absl::DeadlineExceededError(absl::StrCat("lock ", path,

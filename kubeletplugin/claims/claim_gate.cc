@@ -21,17 +21,23 @@ absl::StatusOr<ClaimGate> ClaimGate::Open(std::string path) {
 }
 
 absl::StatusOr<ClaimGate> ClaimGate::OpenExisting(std::string path) {
-  UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (!file.valid()) {
+  while (true) {
+    UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (file.valid()) return ClaimGate(std::move(path), std::move(file));
     const int error = errno;
-    return ErrnoToStatus(error, absl::StrCat("open lock file ", path));
+    if (error != EINTR) return ErrnoToStatus(error, absl::StrCat("open lock file ", path));
   }
-  return ClaimGate(std::move(path), std::move(file));
 }
 
 absl::Status ClaimGate::Enter(absl::Duration timeout) {
   ASCEND_ASSIGN_OR_RETURN(lock_, FileLock::AcquireOpen(std::move(file_), path_, timeout));
-  if (lock_.StillLinked()) return absl::OkStatus();
+  struct stat info;
+  if (::fstat(lock_.fd(), &info) != 0) {
+    const int error = errno;
+    lock_.Release();
+    return ErrnoToStatus(error, absl::StrCat("lock file ", path_));
+  }
+  if (info.st_nlink > 0) return absl::OkStatus();
   lock_.Release();
   return absl::AbortedError("the claim was unprepared while this call was under way");
 }
