@@ -19,6 +19,13 @@ struct KernelEntry {  // linux_dirent64, which no header gives
   char name[1];
 };
 
+std::string Join(const std::string& directory, const std::string& name) {
+  std::string path = directory;
+  path += '/';
+  path += name;
+  return path;
+}
+
 std::set<std::string> Names(const std::string& directory) {
   std::set<std::string> names;
   const int fd =
@@ -40,7 +47,7 @@ std::set<std::string> Names(const std::string& directory) {
 
 void RemoveTree(const std::string& path) {
   if (RawUnlinkAt(AT_FDCWD, path.c_str(), 0) == 0) return;
-  for (const std::string& name : Names(path)) RemoveTree(path + "/" + name);
+  for (const std::string& name : Names(path)) RemoveTree(Join(path, name));
   RawUnlinkAt(AT_FDCWD, path.c_str(), AT_REMOVEDIR);
 }
 
@@ -70,7 +77,7 @@ void DurableState::AddRoot(const std::string& root) {
 void DurableState::MakeDurable(const std::string& directory) {
   Listing listing = List(directory);
   for (const auto& [name, entry] : listing) {
-    const std::string path = directory + "/" + name;
+    const std::string path = Join(directory, name);
     if (entry.directory) {
       MakeDurable(path);
       continue;
@@ -116,7 +123,7 @@ void DurableState::Synced(int fd, const std::string& path) {
 DurableState::Listing DurableState::List(const std::string& directory) {
   Listing listing;
   for (const std::string& name : Names(directory)) {
-    const std::string path = directory + "/" + name;
+    const std::string path = Join(directory, name);
     struct stat info;
     if (RawStatAt(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
     if (S_ISDIR(info.st_mode)) {
@@ -144,7 +151,7 @@ void DurableState::CutDirectory(const std::string& directory, PowerCut cut, uint
   for (const auto& [name, entry] : durable) names.insert(name);
   uint64_t index = salt;
   for (const std::string& name : names) {
-    const std::string path = directory + "/" + name;
+    const std::string path = Join(directory, name);
     const auto now = live.find(name);
     const auto then = durable.find(name);
     const bool same = now != live.end() && then != durable.end() && now->second == then->second;

@@ -83,7 +83,10 @@ Harness::Harness(const char* roots, const char* fault, const char* trace) : root
     if (point_ == 0) Refuse(std::string("no point in ") + fault);
   }
   const std::string last = words.size() > 2 ? words[2] : "";
-  if (mode_ == Mode::kFail && (error_ = ErrorOf(last)) == 0) Refuse("unknown error " + last);
+  if (mode_ == Mode::kFail) {
+    error_ = ErrorOf(last);
+    if (error_ == 0) Refuse("unknown error " + last);
+  }
   if (mode_ == Mode::kPower) {
     if (last == "kept") {
       cut_ = PowerCut::kKept;

@@ -3,6 +3,8 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cerrno>
+#include <new>
 
 #include "test/fault/preload/harness.h"
 
@@ -38,7 +40,8 @@ extern "C" __attribute__((visibility("default"))) int pthread_create(
   using ascend::fault::PthreadCreate;
   static const auto next = reinterpret_cast<PthreadCreate>(::dlsym(RTLD_NEXT, "pthread_create"));
   if (!ascend::fault::background_now) return next(thread, attributes, run, argument);
-  auto* start = new ascend::fault::Start{run, argument};
+  auto* start = new (std::nothrow) ascend::fault::Start{run, argument};
+  if (start == nullptr) return EAGAIN;
   const int result = next(thread, attributes, ascend::fault::RunInBackground, start);
   if (result != 0) delete start;
   return result;
