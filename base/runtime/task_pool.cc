@@ -16,12 +16,14 @@ TaskPool::~TaskPool() {
 }
 
 void TaskPool::Submit(std::function<void()> task) {
-  MutexLock lock(&mutex_);
-  queue_.push_back(std::move(task));
-  if (queue_.size() > idle_ && threads_.size() < max_threads_) {
-    threads_.emplace_back([this] { Work(); });
+  {
+    MutexLock lock(&mutex_);
+    queue_.push_back(std::move(task));
+    if (queue_.size() > idle_ && threads_.size() < max_threads_) {
+      threads_.emplace_back([this] { Work(); });
+    }
   }
-  changed_.Signal();
+  changed_.Signal();  // outside the lock, or the thread would wake only to wait for it
 }
 
 void TaskPool::Work() {

@@ -15,7 +15,7 @@ namespace ascend {
 class TaskPool {
  public:
   explicit TaskPool(size_t max_threads) : max_threads_(max_threads) {}
-  // Waits for all tasks, queued ones included.
+  // Waits for all tasks, queued ones included. No Submit() may be under way any more.
   ~TaskPool();
   TaskPool(const TaskPool&) = delete;
   TaskPool& operator=(const TaskPool&) = delete;

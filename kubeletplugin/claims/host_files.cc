@@ -33,67 +33,93 @@ HostFiles::Entry EntryOf(const struct stat& info) {
 
 }  // namespace
 
-std::optional<std::string> HostFiles::Resolve(const std::string& host_path, bool follow) const {
+HostFiles HostFiles::OnePass() const {
+  HostFiles files(root_);
+  files.memory_ = std::make_shared<Memory>();
+  return files;
+}
+
+HostFiles::Seen HostFiles::See(const std::string& path) const {
+  if (memory_ != nullptr) {
+    if (const auto known = memory_->find(path); known != memory_->end()) return known->second;
+  }
+  Seen seen;
+  struct stat info;
+  if (::lstat(path.c_str(), &info) == 0) seen.entry = EntryOf(info);
+  if (seen.entry.kind == Kind::kSymlink) {
+    char target[PATH_MAX];
+    const ssize_t length = ::readlink(path.c_str(), target, sizeof(target));
+    if (length > 0) seen.link_target.assign(target, static_cast<size_t>(length));
+  }
+  if (memory_ != nullptr) memory_->emplace(path, seen);
+  return seen;
+}
+
+std::optional<HostFiles::Found> HostFiles::Find(const std::string& host_path, bool follow) const {
   std::deque<std::string> rest = absl::StrSplit(host_path, '/', absl::SkipEmpty());
-  std::vector<std::string> done;
+  const std::string root = root_ == "/" ? "" : root_;
+  std::string path = root;
+  std::vector<size_t> parents;  // lengths of `path` before each component
+  std::optional<Entry> entry;   // of `path`, if it was just looked at
   int links = 0;
-  const auto joined = [&](const std::string& last) {
-    std::string path = root_ == "/" ? "" : root_;
-    for (const std::string& component : done) absl::StrAppend(&path, "/", component);
-    if (!last.empty()) absl::StrAppend(&path, "/", last);
-    return path.empty() ? std::string("/") : path;
-  };
   while (!rest.empty()) {
     const std::string component = std::move(rest.front());
     rest.pop_front();
     if (component == ".") continue;
     if (component == "..") {
-      if (!done.empty()) done.pop_back();
+      if (!parents.empty()) {
+        path.resize(parents.back());
+        parents.pop_back();
+        entry.reset();
+      }
       continue;
     }
-    const std::string path = joined(component);
-    struct stat info;
-    if (::lstat(path.c_str(), &info) != 0) return std::nullopt;
-    if (S_ISLNK(info.st_mode) && (follow || !rest.empty())) {
-      char target[PATH_MAX];
-      const ssize_t length = ::readlink(path.c_str(), target, sizeof(target));
-      if (length <= 0 || ++links > kMaxLinks) return std::nullopt;
-      const absl::string_view text(target, length);
-      if (text.front() == '/') done.clear();
-      std::vector<std::string> parts = absl::StrSplit(text, '/', absl::SkipEmpty());
+    parents.push_back(path.size());
+    absl::StrAppend(&path, "/", component);
+    Seen seen = See(path);
+    if (seen.entry.kind == Kind::kMissing) return std::nullopt;
+    if (seen.entry.kind == Kind::kSymlink && (follow || !rest.empty())) {
+      const absl::string_view target = seen.link_target;
+      if (target.empty() || ++links > kMaxLinks) return std::nullopt;
+      entry.reset();
+      path.resize(parents.back());
+      parents.pop_back();
+      if (target.front() == '/') {
+        path = root;
+        parents.clear();
+      }
+      std::vector<std::string> parts = absl::StrSplit(target, '/', absl::SkipEmpty());
       rest.insert(rest.begin(), parts.begin(), parts.end());
       continue;
     }
-    done.push_back(component);
+    entry = seen.entry;
   }
-  return joined("");
+  if (path.empty()) path = "/";
+  if (!entry) entry = See(path).entry;
+  return Found{std::move(path), *entry};
 }
 
 HostFiles::Entry HostFiles::Look(const std::string& host_path) const {
-  const std::optional<std::string> path = Resolve(host_path, /*follow=*/false);
-  struct stat info;
-  if (!path || ::lstat(path->c_str(), &info) != 0) return {};
-  return EntryOf(info);
+  const std::optional<Found> found = Find(host_path, /*follow=*/false);
+  return found ? found->entry : Entry();
 }
 
 HostFiles::Entry HostFiles::Follow(const std::string& host_path) const {
-  const std::optional<std::string> path = Resolve(host_path, /*follow=*/true);
-  struct stat info;
-  if (!path || ::lstat(path->c_str(), &info) != 0) return {};
-  return EntryOf(info);
+  const std::optional<Found> found = Find(host_path, /*follow=*/true);
+  return found ? found->entry : Entry();
 }
 
 std::vector<std::string> HostFiles::List(const std::string& host_path) const {
-  const std::optional<std::string> path = Resolve(host_path, /*follow=*/true);
-  if (!path) return {};
-  absl::StatusOr<std::vector<std::string>> names = ListDirectory(*path);
+  const std::optional<Found> found = Find(host_path, /*follow=*/true);
+  if (!found) return {};
+  absl::StatusOr<std::vector<std::string>> names = ListDirectory(found->path);
   return names.ok() ? *std::move(names) : std::vector<std::string>();
 }
 
 absl::StatusOr<std::string> HostFiles::Read(const std::string& host_path) const {
-  const std::optional<std::string> path = Resolve(host_path, /*follow=*/true);
-  if (!path) return absl::NotFoundError(absl::StrCat("host file ", host_path, " is missing"));
-  return ReadFile(*path);
+  const std::optional<Found> found = Find(host_path, /*follow=*/true);
+  if (!found) return absl::NotFoundError(absl::StrCat("host file ", host_path, " is missing"));
+  return ReadFile(found->path);
 }
 
 }  // namespace ascend::kubeletplugin

@@ -6,8 +6,10 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,6 +19,11 @@ namespace ascend::kubeletplugin {
 class HostFiles {
  public:
   explicit HostFiles(std::string root) : root_(std::move(root)) {}
+
+  // The same files for one pass over many paths: every entry, also of a directory that they share,
+  // is looked at once. What changes meanwhile may stay unseen, so it must not be kept; nor may it
+  // be used from several threads.
+  HostFiles OnePass() const;
 
   enum class Kind { kMissing, kFile, kDirectory, kCharacterDevice, kSymlink, kOther };
   struct Entry {
@@ -36,9 +43,21 @@ class HostFiles {
   absl::StatusOr<std::string> Read(const std::string& host_path) const;
 
  private:
-  // `host_path` below root_, all links in its parents (and, if `follow`, in its end) resolved.
-  std::optional<std::string> Resolve(const std::string& host_path, bool follow) const;
+  struct Seen {
+    Entry entry;
+    std::string link_target;  // of a symlink
+  };
+  using Memory = std::unordered_map<std::string, Seen>;  // by path
+
+  struct Found {
+    std::string path;  // below root_, all links in its parents (and maybe in its end) resolved
+    Entry entry;
+  };
+  std::optional<Found> Find(const std::string& host_path, bool follow) const;
+  Seen See(const std::string& path) const;
+
   std::string root_;
+  std::shared_ptr<Memory> memory_;  // of one pass
 };
 
 }  // namespace ascend::kubeletplugin

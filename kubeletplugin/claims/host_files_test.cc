@@ -124,5 +124,32 @@ TEST_F(HostFilesTest, TheWholeFileSystemIsAPrefixToo) {
   EXPECT_EQ(root.Look("/").kind, Kind::kDirectory);
 }
 
+TEST_F(HostFilesTest, OnePassLooksOnce) {
+  host_.File("/usr/lib/a");
+  host_.Link("/lib", "usr/lib");
+  const HostFiles pass = files_.OnePass();
+  EXPECT_TRUE(pass.Exists("/lib/a"));
+  EXPECT_FALSE(pass.Exists("/lib/b"));
+  host_.File("/usr/lib/b");
+  host_.Remove("/lib");
+  EXPECT_TRUE(pass.Exists("/lib/a")) << "from memory";
+  EXPECT_FALSE(pass.Exists("/lib/b")) << "from memory";
+  EXPECT_TRUE(pass.Exists("/usr/lib/../lib/a"));
+  // The next pass, and whoever makes none, sees what is there now.
+  EXPECT_FALSE(files_.OnePass().Exists("/lib/a"));
+  EXPECT_TRUE(files_.OnePass().Exists("/usr/lib/b"));
+  EXPECT_FALSE(files_.Exists("/lib/a"));
+  EXPECT_TRUE(files_.Exists("/usr/lib/b"));
+}
+
+TEST_F(HostFilesTest, PathsThatEndInDots) {
+  host_.File("/etc/a/file");
+  host_.Link("/link", "etc/a");
+  EXPECT_EQ(files_.Look("/etc/a/.").kind, Kind::kDirectory);
+  EXPECT_EQ(files_.Look("/link/..").kind, Kind::kDirectory);
+  EXPECT_EQ(files_.Look("/link/../a/file").kind, Kind::kFile) << "'..' counts from the target";
+  EXPECT_EQ(files_.Look("/../..").kind, Kind::kDirectory);
+}
+
 }  // namespace
 }  // namespace ascend::kubeletplugin

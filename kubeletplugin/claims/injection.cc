@@ -156,9 +156,10 @@ absl::StatusOr<std::set<unsigned>> Injector::DriverMajors() const {
 
 absl::Status Injector::CheckNodes(const std::vector<RecordedChip>& chips) const {
   ASCEND_ASSIGN_OR_RETURN(const std::set<unsigned> majors, DriverMajors());
+  const HostFiles host = host_.OnePass();
   for (const RecordedChip& chip : chips) {
     const std::string path = ChipNode(chip);
-    const HostFiles::Entry entry = host_.Look(path);
+    const HostFiles::Entry entry = host.Look(path);
     if (entry.kind != HostFiles::Kind::kCharacterDevice) {
       return absl::FailedPreconditionError(
           absl::StrCat("device node ", path, " ", KindName(entry.kind),
@@ -184,8 +185,8 @@ absl::Status Injector::CheckNodes(const std::vector<RecordedChip>& chips) const 
   return absl::OkStatus();
 }
 
-std::string Injector::DriverRoot() const {
-  const absl::StatusOr<std::string> text = host_.Read("/etc/ascend_install.info");
+std::string Injector::DriverRoot(const HostFiles& host) {
+  const absl::StatusOr<std::string> text = host.Read("/etc/ascend_install.info");
   if (!text.ok()) return kDriverRoot;
   for (absl::string_view line : absl::StrSplit(*text, '\n')) {
     if (!absl::ConsumePrefix(&line, "Driver_Install_Path_Param=")) continue;
@@ -197,16 +198,17 @@ std::string Injector::DriverRoot() const {
 }
 
 absl::StatusOr<cdi::ContainerEdits> Injector::CommonEdits(Family family) const {
+  const HostFiles host = host_.OnePass();
   cdi::ContainerEdits edits;
   if (options_.ascend_visible_devices_void) edits.env.push_back("ASCEND_VISIBLE_DEVICES=void");
 
   for (const SharedNode& node : SharedNodes(family)) {
     std::string host_path = node.host_path != nullptr ? node.host_path : node.path;
-    HostFiles::Entry entry = host_.Look(host_path);
+    HostFiles::Entry entry = host.Look(host_path);
     // Not every driver makes the variant for containers.
     if (entry.kind == HostFiles::Kind::kMissing && node.host_path != nullptr) {
       host_path = node.path;
-      entry = host_.Look(host_path);
+      entry = host.Look(host_path);
     }
     if (entry.kind == HostFiles::Kind::kCharacterDevice) {
       edits.device_nodes.push_back(Node(node.path, host_path));
@@ -217,16 +219,16 @@ absl::StatusOr<cdi::ContainerEdits> Injector::CommonEdits(Family family) const {
     }
   }
   for (const std::string& directory : SharedNodeDirectories(family)) {
-    for (const std::string& name : host_.List(directory)) {
+    for (const std::string& name : host.List(directory)) {
       const std::string path = JoinPath(directory, name);
-      if (host_.Look(path).kind == HostFiles::Kind::kCharacterDevice) {
+      if (host.Look(path).kind == HostFiles::Kind::kCharacterDevice) {
         edits.device_nodes.push_back(Node(path, path));
       }
     }
   }
 
-  const std::string driver_root = DriverRoot();
-  if (!host_.Exists(JoinPath(driver_root, "lib64"))) {
+  const std::string driver_root = DriverRoot(host);
+  if (!host.Exists(JoinPath(driver_root, "lib64"))) {
     return absl::FailedPreconditionError(
         absl::StrCat("driver libraries ", JoinPath(driver_root, "lib64"),
                      " are missing on the node: install the Ascend driver, or correct "
@@ -234,14 +236,14 @@ absl::StatusOr<cdi::ContainerEdits> Injector::CommonEdits(Family family) const {
   }
   for (const std::string& file : DriverFiles(family)) {
     const std::string host_path = JoinPath(driver_root, file);
-    if (host_.Exists(host_path)) {
+    if (host.Exists(host_path)) {
       edits.mounts.push_back(ReadOnlyMount(host_path, JoinPath(kDriverRoot, file)));
     }
   }
   std::vector<std::string> files = SystemFiles(family);
   files.insert(files.end(), options_.extra_mounts.begin(), options_.extra_mounts.end());
   for (const std::string& path : files) {
-    if (host_.Exists(path)) edits.mounts.push_back(ReadOnlyMount(path, path));
+    if (host.Exists(path)) edits.mounts.push_back(ReadOnlyMount(path, path));
   }
   return edits;
 }

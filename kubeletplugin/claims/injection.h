@@ -40,7 +40,7 @@ class Injector {
   absl::StatusOr<cdi::ContainerEdits> CommonEdits(vnpu::Family family) const;
   cdi::ContainerEdits ChipEdits(const std::vector<RecordedChip>& chips) const;
   // Where the driver lies on the host: "/usr/local/Ascend/driver" unless its installer says else.
-  std::string DriverRoot() const;
+  static std::string DriverRoot(const HostFiles& host);
   absl::StatusOr<std::set<unsigned>> DriverMajors() const;
 
   const HostFiles host_;

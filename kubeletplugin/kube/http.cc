@@ -204,9 +204,11 @@ struct Transfer {
       RunCallback([&] { handler.on_end(std::move(outcome)); });
       return;
     }
-    MutexLock lock(&mutex);
-    result = std::move(outcome);
-    changed.Signal();
+    {
+      MutexLock lock(&mutex);
+      result = std::move(outcome);
+    }
+    changed.Signal();  // outside the lock, or the caller would wake only to wait for it
   }
 
   absl::Duration NextDeadline() const { return std::min(deadline, header_deadline); }

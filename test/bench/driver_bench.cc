@@ -333,6 +333,11 @@ class Bench {
     anonymous_growth_mb_ = MiB(after.anonymous_kib - before.anonymous_kib);
     report_.Add(
         {.key = "descriptors_after_1000", .value = static_cast<double>(stats_before.open_files)});
+    const Activity work = Between(stats_before, stats_after);
+    const double per_claim = absl::ToDoubleSeconds(stats_after.when - stats_before.when) /
+                             static_cast<double>(options_.claims);
+    cpu_per_claim_ms_ = work.cpu_percent / 100 * per_claim * 1000;
+    switches_per_claim_ = work.wakeups_per_second * per_claim;
     descriptors_after_ = stats_after.open_files;
     descriptors_growth_ = stats_after.open_files - stats_before.open_files;
     return absl::OkStatus();
@@ -370,6 +375,13 @@ class Bench {
                  .name = "Start → first slice, median",
                  .value = first_slice_ms_,
                  .unit = "ms"});
+    report_.Add({.key = "cpu_per_claim_ms",
+                 .name = "Plugin: CPU for Prepare and Unprepare, 16 callers",
+                 .value = cpu_per_claim_ms_,
+                 .unit = "ms"});
+    report_.Add({.key = "switches_per_claim",
+                 .name = "Plugin: thread wake-ups for Prepare and Unprepare",
+                 .value = switches_per_claim_});
     report_.Add({.key = "rss_idle_mb",
                  .name = "Plugin: memory idle (RSS)",
                  .value = rss_idle_mb_,
@@ -432,6 +444,7 @@ class Bench {
   std::map<std::string, double> ratios_, medians_;
   double registered_ms_ = 0, first_slice_ms_ = 0, throughput_ = 0;
   double rss_idle_mb_ = 0, anonymous_idle_mb_ = 0, rss_after_mb_ = 0, anonymous_growth_mb_ = 0;
+  double cpu_per_claim_ms_ = 0, switches_per_claim_ = 0;
   double idle_wakeups_ = 0, agent_idle_wakeups_ = 0;
   int descriptors_idle_ = 0, descriptors_after_ = 0, descriptors_growth_ = 0;
 };
