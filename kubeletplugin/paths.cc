@@ -55,13 +55,15 @@ absl::Status CheckSocketPath(const std::string& path, absl::string_view remedy) 
 
 }  // namespace
 
-bool IsSafeClaimUid(absl::string_view uid) {
-  if (uid.empty() || uid.size() > 64) return false;
-  if (!absl::ascii_isalnum(uid.front()) || !absl::ascii_isalnum(uid.back())) return false;
-  for (const char c : uid) {
+bool IsSafeClaimUid(absl::string_view uid) { return uid.size() <= 64 && IsSafePathPart(uid); }
+
+bool IsSafePathPart(absl::string_view name) {
+  if (name.empty() || name.size() > 253) return false;
+  if (!absl::ascii_isalnum(name.front()) || !absl::ascii_isalnum(name.back())) return false;
+  for (const char c : name) {
     if (!absl::ascii_isalnum(c) && c != '-' && c != '.') return false;
   }
-  return !absl::StrContains(uid, "..");
+  return !absl::StrContains(name, "..");
 }
 
 Paths::Paths(Options options) : options_(std::move(options)) {
@@ -115,6 +117,15 @@ std::string Paths::claim_lock(absl::string_view claim_uid) const {
 std::string Paths::chip_lock(int physical_id) const {
   return JoinPath(locks_directory(), absl::StrCat("chip-", physical_id));
 }
+std::string Paths::device_metadata_directory() const {
+  return JoinPath(plugin_directory(), "device-metadata");
+}
+std::string Paths::device_metadata_directory(absl::string_view claim_uid) const {
+  return JoinPath(device_metadata_directory(), claim_uid);
+}
+std::string Paths::device_metadata_file(absl::string_view request) {
+  return absl::StrCat(request, ".json");
+}
 std::string Paths::publisher_directory() const { return JoinPath(plugin_directory(), "publisher"); }
 std::string Paths::inventory_file() const { return JoinPath(plugin_directory(), "inventory.json"); }
 std::string Paths::pod_resources_socket() const {
@@ -137,6 +148,10 @@ std::string Paths::cdi_device_name(absl::string_view claim_uid, absl::string_vie
                                    absl::string_view share_id) const {
   if (share_id.empty()) return absl::StrCat(claim_uid, "-", device);
   return absl::StrCat(claim_uid, "-", device, "-", share_id.substr(0, 8));
+}
+std::string Paths::cdi_metadata_device_name(absl::string_view claim_uid,
+                                            absl::string_view request) const {
+  return absl::StrCat(claim_uid, "-metadata-", request);
 }
 std::string Paths::cdi_device_id(absl::string_view device_name) const {
   return absl::StrCat(cdi_kind(), "=", device_name);

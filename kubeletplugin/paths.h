@@ -6,6 +6,7 @@
 //     claims/<claim UID>        a record per prepared claim (claims/record.h)
 //     locks/claim-<claim UID>   gate of a claim, also its generation (claims/claim_gate.h)
 //     locks/chip-<physical id>  held while a chip changes hands
+//     device-metadata/<claim UID>/<request>.json   mounted into containers (device_metadata.h)
 //     publisher/                who writes the ResourceSlices (slices/publisher_role.h)
 //     inventory.json            the last inventory of this boot, for a start without an agent
 //   <kubelet root>/pod-resources/kubelet.sock
@@ -48,6 +49,10 @@ class Paths {
   std::string locks_directory() const;
   std::string claim_lock(absl::string_view claim_uid) const;
   std::string chip_lock(int physical_id) const;
+  // All claims' metadata, and one claim's.
+  std::string device_metadata_directory() const;
+  std::string device_metadata_directory(absl::string_view claim_uid) const;
+  static std::string device_metadata_file(absl::string_view request);  // its name in there
   std::string publisher_directory() const;
   std::string inventory_file() const;
   std::string pod_resources_socket() const;
@@ -61,6 +66,9 @@ class Paths {
   std::string claim_of_cdi_file(absl::string_view file_name) const;
   std::string cdi_device_name(absl::string_view claim_uid, absl::string_view device,
                               absl::string_view share_id) const;
+  // The CDI device that mounts the metadata of a request.
+  std::string cdi_metadata_device_name(absl::string_view claim_uid,
+                                       absl::string_view request) const;
   // "<kind>=<device name>"
   std::string cdi_device_id(absl::string_view device_name) const;
 
@@ -74,6 +82,8 @@ class Paths {
 // Whether a claim's UID is safe as part of a file name: letters, digits, '-' and '.', at most 64
 // characters, letter or digit at both ends.
 bool IsSafeClaimUid(absl::string_view uid);
+// The same for names of Kubernetes objects: at most 253 characters.
+bool IsSafePathPart(absl::string_view name);
 
 }  // namespace ascend::kubeletplugin
 

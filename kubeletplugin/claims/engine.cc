@@ -17,8 +17,8 @@
 #include "base/core/file_lock.h"
 #include "base/core/status_macros.h"
 #include "base/runtime/logging.h"
-#include "cdi/json.h"
 #include "kubeletplugin/claims/claim_gate.h"
+#include "kubeletplugin/claims/quarantine.h"
 
 namespace ascend::kubeletplugin {
 namespace {
@@ -63,12 +63,14 @@ ClaimEngine::ClaimEngine(Options options, const Paths& paths, kube::Client& clie
 
 ClaimEngine::~ClaimEngine() {
   cdi_watch_.reset();
-  {
-    MutexLock lock(&mutex_);
-    stop_ = true;
-    changed_.SignalAll();
-  }
+  Stop();
   if (restorer_.joinable()) restorer_.join();
+}
+
+void ClaimEngine::Stop() {
+  MutexLock lock(&mutex_);
+  stop_ = true;
+  changed_.SignalAll();
 }
 
 void ClaimEngine::SetRecordsChangedCallback(std::function<void()> callback) {
@@ -92,7 +94,7 @@ absl::Status ClaimEngine::Start() {
              !status.ok()) {
     LogWarning("stale temporary CDI files remain", {{"error", status}});
   }
-  SweepOrphanedCdiFiles(contents);
+  SweepOrphans(contents);
   SweepStaleClaimLocks();
   // The watch first, so that nothing that happens from here on is missed.
   ASCEND_ASSIGN_OR_RETURN(cdi_watch_, DirectoryWatch::Start(cdi_store_.directory(), [this] {
@@ -121,13 +123,17 @@ uint64_t ClaimEngine::ChangeCount() {
   return changes_;
 }
 
-void ClaimEngine::WaitForChange(uint64_t seen, absl::Time deadline) {
+absl::Status ClaimEngine::WaitForChange(uint64_t seen, absl::Time deadline) {
   MutexLock lock(&mutex_);
-  while (changes_ == seen) {
+  while (!stop_ && changes_ == seen) {
     const absl::Duration left = deadline - SteadyNow();
-    if (left <= absl::ZeroDuration()) return;
+    if (left <= absl::ZeroDuration()) return absl::OkStatus();
     changed_.WaitFor(&mutex_, left);
   }
+  if (stop_) {
+    return absl::UnavailableError("the driver is being stopped; the kubelet will ask the next one");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<kube::ResourceClaim> ClaimEngine::GetClaim(const ClaimReference& reference,
@@ -150,7 +156,7 @@ absl::StatusOr<kube::ResourceClaim> ClaimEngine::GetClaim(const ClaimReference& 
                {{"claim", Name(reference)}, {"error", claim.status()}});
     // Nothing tells when the API server is well again: this is a back-off, not synchronisation.
     const absl::Time until = SteadyNow() + pause;
-    while (SteadyNow() < until) WaitForChange(ChangeCount(), until);
+    while (SteadyNow() < until) ASCEND_RETURN_IF_ERROR(WaitForChange(ChangeCount(), until));
     backoff = std::min(backoff * 2, kMaxBackoff);
   }
 }
@@ -166,7 +172,7 @@ absl::StatusOr<std::shared_ptr<const vnpu::Inventory>> ClaimEngine::WaitForInven
           "the chips of this node are not known yet: ascend-npu-agent has not answered since the "
           "plugin started; see the agent container's log");
     }
-    WaitForChange(seen, deadline);
+    ASCEND_RETURN_IF_ERROR(WaitForChange(seen, deadline));
   }
 }
 
@@ -176,29 +182,34 @@ absl::StatusOr<ClaimPlan> ClaimEngine::MakePlan(const ClaimReference& reference,
   const PlanInputs inputs = {.paths = paths_,
                              .node_name = options_.node_name,
                              .boot_id = options_.boot_id,
-                             .devices = options_.devices};
+                             .devices = options_.devices,
+                             .now = absl::Now()};
   ASCEND_ASSIGN_OR_RETURN(const std::vector<kube::DeviceResult> results,
                           ResultsForUs(inputs, reference, claim));
   if (results.empty()) return ClaimPlan();
   ASCEND_ASSIGN_OR_RETURN(const std::shared_ptr<const vnpu::Inventory> inventory,
                           WaitForInventory(deadline));
   const absl::StatusOr<std::shared_ptr<const ClaimRecord>> recorded = records_.Read(reference.uid);
-  return MakeClaimPlan(inputs, reference, results, *inventory,
+  return MakeClaimPlan(inputs, reference, claim, results, *inventory,
                        recorded.ok() ? recorded->get() : nullptr);
 }
 
 absl::StatusOr<std::string> ClaimEngine::FindHolder(const std::string& claim_uid,
-                                                    const std::vector<int>& physical_ids) {
-  const auto wanted = [&](int id) {
-    return std::binary_search(physical_ids.begin(), physical_ids.end(), id);
+                                                    const ClaimPlan& plan) {
+  const auto contains = [](const std::vector<int>& ids, int id) {
+    return std::binary_search(ids.begin(), ids.end(), id);
   };
   ASCEND_ASSIGN_OR_RETURN(const RecordStore::Contents contents, records_.ReadAll());
+  std::set<int> held;  // by this claim or, as shares, beside it
   for (const auto& record : contents.records) {
-    if (record->claim_uid == claim_uid) continue;
+    const bool own = record->claim_uid == claim_uid;
     for (const RecordedDevice& device : record->devices) {
       if (device.admin_access) continue;
       for (const RecordedChip& chip : device.chips) {
-        if (wanted(chip.physical_id)) {
+        held.insert(chip.physical_id);
+        if (own) continue;
+        if (contains(plan.exclusive_ids, chip.physical_id) ||
+            (contains(plan.shared_ids, chip.physical_id) && device.share_id.empty())) {
           return absl::StrCat("chip ", chip.physical_id, " is still prepared for claim ",
                               record->claim(), " (UID ", record->claim_uid,
                               "): it is released when the kubelet has stopped that claim's pod");
@@ -206,23 +217,18 @@ absl::StatusOr<std::string> ClaimEngine::FindHolder(const std::string& claim_uid
       }
     }
   }
-  // What an unreadable record held can still be told from its claim's CDI file.
-  for (const UnreadableRecord& bad : contents.unreadable) {
-    if (bad.claim_uid == claim_uid) continue;
-    const std::string path = JoinPath(cdi_store_.directory(), paths_.cdi_file(bad.claim_uid));
-    const absl::StatusOr<std::string> text = ReadFile(path);
-    if (!text.ok()) continue;
-    const absl::StatusOr<cdi::Spec> spec = cdi::ReadJson(*text);
-    if (!spec.ok()) continue;
-    for (const cdi::Device& device : spec->devices) {
-      absl::string_view name = device.name;
-      if (!absl::ConsumePrefix(&name, absl::StrCat(bad.claim_uid, "-"))) continue;
-      for (int id : PhysicalIdsOf(name)) {
-        if (wanted(id)) {
-          return absl::StrCat("chip ", id, " belongs to a claim (UID ", bad.claim_uid,
-                              ") whose record cannot be read: ", bad.error.message());
-        }
-      }
+  if (contents.unreadable.empty()) return std::string();
+  const Quarantine quarantine = FindQuarantine(contents.unreadable, paths_);
+  for (const std::vector<int>* ids : {&plan.exclusive_ids, &plan.shared_ids}) {
+    for (const int id : *ids) {
+      const UnreadableRecord* bad = quarantine.Find(id, claim_uid, held.count(id) != 0);
+      if (bad == nullptr) continue;
+      return absl::StrCat(
+          "chip ", id, " is withheld: it may belong to the claim with UID ", bad->claim_uid,
+          ", whose record cannot be read (", bad->error.message(),
+          "). It is released when the kubelet unprepares that claim; if that claim's pods are gone "
+          "for good, remove ",
+          JoinPath(records_.directory(), bad->claim_uid));
     }
   }
   return std::string();
@@ -233,7 +239,8 @@ absl::Status ClaimEngine::CheckKnownIdentity(const ClaimRecord& record) const {
   return inventory == nullptr ? absl::OkStatus() : CheckIdentity(record, *inventory);
 }
 
-std::vector<PreparedDevice> ClaimEngine::Answer(const ClaimRecord& record) const {
+std::vector<PreparedDevice> ClaimEngine::Answer(const ClaimRecord& record,
+                                                const std::vector<MetadataFile>& metadata) const {
   std::vector<PreparedDevice> answer;
   answer.reserve(record.devices.size());
   for (const RecordedDevice& device : record.devices) {
@@ -243,7 +250,38 @@ std::vector<PreparedDevice> ClaimEngine::Answer(const ClaimRecord& record) const
                       .share_id = device.share_id,
                       .cdi_device_ids = {paths_.cdi_device_id(device.cdi_device)}});
   }
+  // Once per request, with its first device, behind that device's own id: the kubelet names a
+  // device by its first id.
+  for (const MetadataFile& file : metadata) {
+    for (PreparedDevice& device : answer) {
+      const auto& requests = device.requests;
+      if (std::find(requests.begin(), requests.end(), file.request) == requests.end()) continue;
+      device.cdi_device_ids.push_back(paths_.cdi_device_id(file.cdi_device));
+      break;
+    }
+  }
   return answer;
+}
+
+absl::Status ClaimEngine::WriteInjection(const ClaimRecord& record,
+                                         const std::vector<MetadataFile>& metadata,
+                                         const cdi::Store::WriteOptions& options) {
+  ASCEND_RETURN_IF_ERROR(injector_.CheckNodes(ChipsOf(record)));
+  ASCEND_ASSIGN_OR_RETURN(const cdi::Spec spec,
+                          injector_.BuildSpec(paths_.cdi_kind(), record, metadata));
+  ASCEND_RETURN_IF_ERROR(WriteMetadataFiles(record, paths_, metadata))
+      .With("the device metadata cannot be written; check that ",
+            paths_.device_metadata_directory(), " is writable and has room");
+  ASCEND_RETURN_IF_ERROR(cdi_store_.Write(paths_.cdi_file(record.claim_uid), spec, options))
+      .With("the CDI file cannot be written; check that ", cdi_store_.directory(),
+            " on the node is writable for the driver and has room");
+  return absl::OkStatus();
+}
+
+absl::Status ClaimEngine::RemoveInjection(const std::string& claim_uid) {
+  ASCEND_RETURN_IF_ERROR(cdi_store_.Remove(paths_.cdi_file(claim_uid))).With("CDI file");
+  ASCEND_RETURN_IF_ERROR(RemoveMetadataFiles(claim_uid, paths_)).With("device metadata");
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
@@ -260,11 +298,11 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
           "chip ", id);
       chip_locks.push_back(std::move(lock));
     }
-    ASCEND_ASSIGN_OR_RETURN(const std::string holder, FindHolder(claim.uid, plan.exclusive_ids));
+    ASCEND_ASSIGN_OR_RETURN(const std::string holder, FindHolder(claim.uid, plan));
     if (!holder.empty()) {
       chip_locks.clear();
       if (SteadyNow() >= holder_deadline) return absl::FailedPreconditionError(holder);
-      WaitForChange(seen, holder_deadline);
+      ASCEND_RETURN_IF_ERROR(WaitForChange(seen, holder_deadline)).With(holder);
       continue;
     }
 
@@ -281,28 +319,26 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
       // A newer driver knows more about this claim than we could write.
       return existing.status();
     }
-    ASCEND_RETURN_IF_ERROR(injector_.CheckNodes(ChipsOf(plan.record)));
-    ASCEND_ASSIGN_OR_RETURN(const cdi::Spec spec,
-                            injector_.BuildSpec(paths_.cdi_kind(), plan.record));
+    const std::vector<MetadataFile> metadata = MetadataFilesOf(plan.record, paths_);
     // Written again even if identical: some runtimes keep a device's numbers until its file
     // changes.
-    ASCEND_RETURN_IF_ERROR(cdi_store_.Write(paths_.cdi_file(claim.uid), spec,
-                                            {.rewrite_identical = true, .durable = false}))
-        .With("the CDI file cannot be written; check that ", cdi_store_.directory(),
-              " on the node is writable for the driver and has room");
-    if (!existing.ok() || **existing != plan.record) {
-      if (absl::Status written = records_.Write(plan.record); !written.ok()) {
-        // A damaged record keeps its CDI file: that is what still withholds its chips.
-        if (absl::IsNotFound(existing.status())) {
-          const absl::Status undone = cdi_store_.Remove(paths_.cdi_file(claim.uid));
-          if (!undone.ok()) LogWarning("CDI file remains", {{"error", undone}});
-        }
-        return Annotate(written, absl::StrCat("the claim record cannot be written; check that ",
-                                              records_.directory(), " is writable and has room"));
-      }
-      RecordsChanged();
+    absl::Status written =
+        WriteInjection(plan.record, metadata, {.rewrite_identical = true, .durable = false});
+    if (written.ok() && (!existing.ok() || **existing != plan.record)) {
+      written = Annotate(records_.Write(plan.record),
+                         absl::StrCat("the claim record cannot be written; check that ",
+                                      records_.directory(), " is writable and has room"));
+      if (written.ok()) RecordsChanged();
     }
-    return Answer(plan.record);
+    if (!written.ok()) {
+      // A damaged record keeps its CDI file: that is what still withholds its chips.
+      if (absl::IsNotFound(existing.status())) {
+        const absl::Status undone = RemoveInjection(claim.uid);
+        if (!undone.ok()) LogWarning("a failed prepare left something", {{"error", undone}});
+      }
+      return written;
+    }
+    return Answer(plan.record, metadata);
   }
 }
 
@@ -349,7 +385,7 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference) {
     ASCEND_ASSIGN_OR_RETURN(ClaimGate gate,
                             EnterNewest(paths_.claim_lock(reference.uid), options_.lock_wait));
     had_record = !absl::IsNotFound(records_.Read(reference.uid).status());
-    ASCEND_RETURN_IF_ERROR(cdi_store_.Remove(paths_.cdi_file(reference.uid))).With("CDI file");
+    ASCEND_RETURN_IF_ERROR(RemoveInjection(reference.uid));
     if (had_record) {
       ASCEND_RETURN_IF_ERROR(records_.Remove(reference.uid)).With("claim record");
       RecordsChanged();
@@ -373,26 +409,29 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference) {
   return status;
 }
 
-void ClaimEngine::SweepOrphanedCdiFiles(const RecordStore::Contents& contents) {
-  const absl::StatusOr<std::vector<std::string>> files = cdi_store_.List(paths_.cdi_file_prefix());
-  if (!files.ok()) {
+void ClaimEngine::SweepOrphans(const RecordStore::Contents& contents) {
+  std::set<std::string> claims;
+  if (const auto files = cdi_store_.List(paths_.cdi_file_prefix()); files.ok()) {
+    for (const std::string& file : *files) claims.insert(paths_.claim_of_cdi_file(file));
+  } else {
     LogWarning("CDI files could not be listed", {{"error", files.status()}});
-    return;
   }
-  std::set<std::string> live;
-  for (const auto& record : contents.records) live.insert(record->claim_uid);
-  for (const UnreadableRecord& bad : contents.unreadable) live.insert(bad.claim_uid);
-  for (const std::string& file : *files) {
-    const std::string uid = paths_.claim_of_cdi_file(file);
-    if (uid.empty() || live.count(uid) != 0) continue;
+  if (const auto uids = ClaimsWithMetadata(paths_); uids.ok()) {
+    claims.insert(uids->begin(), uids->end());
+  } else {
+    LogWarning("device metadata could not be listed", {{"error", uids.status()}});
+  }
+  for (const auto& record : contents.records) claims.erase(record->claim_uid);
+  for (const UnreadableRecord& bad : contents.unreadable) claims.erase(bad.claim_uid);
+  for (const std::string& uid : claims) {
+    if (!IsSafeClaimUid(uid)) continue;
     // Another instance may be in the middle of preparing this claim: look again inside its gate.
     absl::StatusOr<ClaimGate> gate = EnterNewest(paths_.claim_lock(uid), absl::ZeroDuration());
     if (!gate.ok() || !absl::IsNotFound(records_.Read(uid).status())) continue;
-    absl::Status removed = cdi_store_.Remove(file);
+    absl::Status removed = RemoveInjection(uid);
     if (removed.ok()) removed = gate->EndGeneration();
-    LogInfo(
-        "removed a CDI file without a claim record",
-        {{"claimUID", uid}, {"path", JoinPath(cdi_store_.directory(), file)}, {"result", removed}});
+    LogInfo("removed the CDI file and metadata of a claim without a record",
+            {{"claimUID", uid}, {"result", removed}});
   }
 }
 
@@ -435,9 +474,7 @@ absl::Status ClaimEngine::RestoreCdiFile(const ClaimRecord& listed) {
   ASCEND_RETURN_IF_ERROR(record.status());
   // After a reboot a node of the recorded number may be another chip.
   ASCEND_RETURN_IF_ERROR(CheckKnownIdentity(**record));
-  ASCEND_RETURN_IF_ERROR(injector_.CheckNodes(ChipsOf(**record)));
-  ASCEND_ASSIGN_OR_RETURN(const cdi::Spec spec, injector_.BuildSpec(paths_.cdi_kind(), **record));
-  return cdi_store_.Write(paths_.cdi_file(listed.claim_uid), spec, {});
+  return WriteInjection(**record, MetadataFilesOf(**record, paths_), {});
 }
 
 bool ClaimEngine::RestoreCdiFiles(Restore which) {

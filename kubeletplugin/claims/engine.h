@@ -1,9 +1,11 @@
 // Prepares and unprepares claims of whole chips.
 //
 //   Prepare:   open the claim's gate -> GET the claim -> check it -> enter the gate -> lock the
-//              chips -> refuse what another claim holds -> check the device nodes -> write the CDI
-//              file -> write the record -> answer
-//   Unprepare: enter the gate -> remove the CDI file -> remove the record -> end the generation
+//              chips -> refuse what another claim holds -> check the device nodes -> write the
+//              device metadata and the CDI file -> write the record -> answer
+//   Unprepare: enter the gate -> remove the CDI file and the device metadata -> remove the record
+//   ->
+//              end the generation
 //
 // The record is the only evidence of use; it is written last and removed last. Whatever fails
 // before it is undone, and a CDI file without a record is swept at start. Every Prepare, also a
@@ -24,6 +26,7 @@
 #include "base/core/directory_watch.h"
 #include "base/core/mutex.h"
 #include "cdi/store.h"
+#include "kubeletplugin/claims/device_metadata.h"
 #include "kubeletplugin/claims/injection.h"
 #include "kubeletplugin/claims/plan.h"
 #include "kubeletplugin/claims/record_store.h"
@@ -66,6 +69,10 @@ class ClaimEngine {
               cdi::Store& cdi_store, Injector injector, InventorySource inventory);
   ~ClaimEngine();
 
+  // Ends every wait: calls under way, and those that begin later, end as soon as they would have to
+  // wait for something. For a stop; there is no way back.
+  void Stop();
+
   // Makes the directories, sweeps CDI files without a record, makes those of all records anew, and
   // from then on restores whichever goes missing. Problems with single claims are logged and tried
   // again; an error means that no claim could be prepared.
@@ -91,12 +98,15 @@ class ClaimEngine {
                                                                 ClaimPlan plan,
                                                                 absl::Time deadline);
   // Who holds one of these chips, other than `claim_uid`; empty if nobody.
-  absl::StatusOr<std::string> FindHolder(const std::string& claim_uid,
-                                         const std::vector<int>& physical_ids);
+  absl::StatusOr<std::string> FindHolder(const std::string& claim_uid, const ClaimPlan& plan);
   // As far as the inventory is known.
   absl::Status CheckKnownIdentity(const ClaimRecord& record) const;
-  std::vector<PreparedDevice> Answer(const ClaimRecord& record) const;
-  void SweepOrphanedCdiFiles(const RecordStore::Contents& contents);
+  std::vector<PreparedDevice> Answer(const ClaimRecord& record,
+                                     const std::vector<MetadataFile>& metadata) const;
+  absl::Status WriteInjection(const ClaimRecord& record, const std::vector<MetadataFile>& metadata,
+                              const cdi::Store::WriteOptions& options);
+  absl::Status RemoveInjection(const std::string& claim_uid);
+  void SweepOrphans(const RecordStore::Contents& contents);
   void SweepStaleClaimLocks();
   enum class Restore { kAll, kMissing };
   // Whether every prepared claim has its CDI file now.
@@ -105,7 +115,8 @@ class ClaimEngine {
   void RestoreLoop(bool complete);
   uint64_t ChangeCount();
   // Waits until NotifyChange() was called after ChangeCount() returned `seen`, or the deadline.
-  void WaitForChange(uint64_t seen, absl::Time deadline);
+  // kUnavailable if the engine stops.
+  absl::Status WaitForChange(uint64_t seen, absl::Time deadline);
   void RecordsChanged();
 
   const Options options_;

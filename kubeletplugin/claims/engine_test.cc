@@ -11,6 +11,8 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -28,6 +30,7 @@
 #include "kubeletplugin/claims/claim_gate.h"
 #include "kubeletplugin/testing/fake_host.h"
 #include "kubeletplugin/testing/fake_kube_client.h"
+#include "nlohmann/json.hpp"
 
 namespace ascend::kubeletplugin {
 
@@ -39,9 +42,11 @@ bool operator==(const PreparedDevice& a, const PreparedDevice& b) {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 
@@ -195,6 +200,7 @@ class EngineTest : public ::testing::Test {
   void ExpectNothingLeft() {
     EXPECT_THAT(ListDirectory(paths_.claims_directory()), IsOkAndHolds(IsEmpty()));
     EXPECT_THAT(ListDirectory(paths_.cdi_root()), IsOkAndHolds(IsEmpty()));
+    EXPECT_THAT(ClaimsWithMetadata(paths_), IsOkAndHolds(IsEmpty()));
     EXPECT_THAT(ClaimLocks(), IsEmpty());
   }
 
@@ -206,6 +212,11 @@ class EngineTest : public ::testing::Test {
   Mutex mutex_;
   std::shared_ptr<const vnpu::Inventory> inventory_ ABSL_GUARDED_BY(mutex_);
 };
+
+::testing::Matcher<std::vector<std::string>> Ids(std::vector<std::string> names) {
+  for (std::string& name : names) name = absl::StrCat(kIdPrefix, name);
+  return ::testing::ElementsAreArray(names);
+}
 
 auto Refused(const std::string& text) {
   return StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(text));
@@ -225,11 +236,12 @@ TEST_F(EngineTest, PrepareAnswersAndLeavesCdiFileAndRecord) {
   EXPECT_EQ(answer->at(0).pool, kNode);
   EXPECT_EQ(answer->at(0).device, "npu-3");
   EXPECT_EQ(answer->at(0).share_id, "");
-  EXPECT_THAT(answer->at(0).cdi_device_ids, ElementsAre(absl::StrCat(kIdPrefix, "a-npu-3")));
+  // The device's own id first: that is what the kubelet shows.
+  EXPECT_THAT(answer->at(0).cdi_device_ids, Ids({"a-npu-3", "a-metadata-npu"}));
 
   const cdi::Spec spec = Spec("a");
   EXPECT_EQ(spec.kind, "k8s.npu.huawei.com/claim");
-  ASSERT_EQ(spec.devices.size(), 1u);
+  ASSERT_EQ(spec.devices.size(), 2u);
   EXPECT_EQ(spec.devices[0].name, "a-npu-3");
   ASSERT_EQ(spec.devices[0].container_edits.device_nodes.size(), 1u);
   EXPECT_EQ(spec.devices[0].container_edits.device_nodes[0].path, "/dev/davinci3");
@@ -307,9 +319,9 @@ TEST_F(EngineTest, TwoRequestsHaveADeviceEach) {
   ASSERT_THAT(answer, IsOk());
   ASSERT_THAT(DeviceNames(*answer), ElementsAre("npu-2", "npu-5"));
   EXPECT_THAT(answer->at(0).requests, ElementsAre("second"));
-  EXPECT_THAT(answer->at(0).cdi_device_ids, ElementsAre(absl::StrCat(kIdPrefix, "a-npu-2")));
+  EXPECT_THAT(answer->at(0).cdi_device_ids, Ids({"a-npu-2", "a-metadata-second"}));
   EXPECT_THAT(answer->at(1).requests, ElementsAre("first"));
-  EXPECT_THAT(answer->at(1).cdi_device_ids, ElementsAre(absl::StrCat(kIdPrefix, "a-npu-5")));
+  EXPECT_THAT(answer->at(1).cdi_device_ids, Ids({"a-npu-5", "a-metadata-first"}));
 }
 
 // By number, not by name: some runtimes remap what does not ascend.
@@ -322,7 +334,8 @@ TEST_F(EngineTest, DevicesAscendByChip) {
   EXPECT_THAT(DeviceNames(*answer), ElementsAre("npu-0", "npu-2", "npu-9", "npu-10"));
   std::vector<std::string> names;
   for (const cdi::Device& device : Spec("a").devices) names.push_back(device.name);
-  EXPECT_THAT(names, ElementsAre("a-npu-0", "a-npu-2", "a-npu-9", "a-npu-10"));
+  EXPECT_THAT(names,
+              ElementsAre("a-npu-0", "a-npu-2", "a-npu-9", "a-npu-10", "a-metadata-npu"));
 }
 
 // ORD-06: the same device under two admin requests; a share has a name of its own.
@@ -337,9 +350,10 @@ TEST_F(EngineTest, DuplicatesCollapse) {
   ASSERT_EQ(answer->size(), 2u);
   EXPECT_THAT(answer->at(0).requests, ElementsAre("first", "second"));
   EXPECT_EQ(answer->at(1).share_id, share.share_id);
-  EXPECT_THAT(answer->at(1).cdi_device_ids,
-              ElementsAre(absl::StrCat(kIdPrefix, "a-npu-1-deadbeef")));
-  EXPECT_EQ(Spec("a").devices.size(), 2u);
+  EXPECT_THAT(answer->at(0).cdi_device_ids,
+              Ids({"a-npu-1", "a-metadata-first", "a-metadata-second"}));
+  EXPECT_THAT(answer->at(1).cdi_device_ids, Ids({"a-npu-1-deadbeef", "a-metadata-third"}));
+  EXPECT_EQ(Spec("a").devices.size(), 5u);
 }
 
 TEST_F(EngineTest, AModuleIsOneDeviceOfTwoChips) {
@@ -348,7 +362,7 @@ TEST_F(EngineTest, AModuleIsOneDeviceOfTwoChips) {
   Claim("a", {Result("npu-2-3")});
   ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
   const cdi::Spec spec = Spec("a");
-  ASSERT_EQ(spec.devices.size(), 1u);
+  ASSERT_EQ(spec.devices.size(), 2u);
   EXPECT_EQ(spec.devices[0].name, "a-npu-2-3");
   EXPECT_EQ(spec.devices[0].container_edits.device_nodes.size(), 2u);
 }
@@ -413,7 +427,7 @@ TEST_F(EngineTest, ResultsOfOtherDriversAreLeftOut) {
   const auto answer = plugin->engine.Prepare(Ref("a"));
   ASSERT_THAT(answer, IsOk());
   EXPECT_THAT(DeviceNames(*answer), ElementsAre("npu-1"));
-  EXPECT_EQ(Spec("a").devices.size(), 1u);
+  EXPECT_EQ(Spec("a").devices.size(), 2u);  // with the metadata of the one request
   EXPECT_EQ(Record("a").devices.size(), 1u);
   // The other driver's "npu-4" is not ours.
   Claim("b", {Result("npu-4")});
@@ -923,6 +937,157 @@ TEST_F(EngineTest, AnUnreadableRecordWithholdsItsChips) {
   EXPECT_THAT(plugin->engine.Prepare(Ref("b")), IsOk());
 }
 
+// REC-03, REC-04: a record that tells nothing may be of any chip that no other record holds.
+TEST_F(EngineTest, AnUnreadableRecordWithoutACdiFileWithholdsWhatNobodyHolds) {
+  auto plugin = Start();
+  Claim("a", {Result("npu-0")});
+  Claim("b", {Result("npu-1")});
+  Claim("c", {Result("npu-2")});
+  Claim("monitor", {AdminResult("npu-0")});
+  ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+  ASSERT_THAT(plugin->engine.Prepare(Ref("b")), IsOk());
+  plugin.reset();
+  ASSERT_THAT(WriteFileAtomically(RecordPath("a"), "garbage"), IsOk());
+  std::filesystem::remove(CdiPath("a"));
+  plugin = Start();
+  EXPECT_THAT(plugin->engine.Prepare(Ref("c")),
+              Refused(absl::StrCat("chip 2 is withheld: it may belong to the claim with UID a, "
+                                   "whose record cannot be read")));
+  EXPECT_THAT(plugin->engine.Prepare(Ref("b")), IsOk());  // its own record says that it holds it
+  EXPECT_THAT(plugin->engine.Prepare(Ref("monitor")), IsOk());
+  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
+  EXPECT_THAT(plugin->engine.Prepare(Ref("c")), IsOk());
+}
+
+// REC-03: the share's part of a name does not hide the chip.
+TEST_F(EngineTest, AnUnreadableRecordOfAShareWithholdsItsChip) {
+  auto plugin = Start();
+  kube::DeviceResult share = Result("npu-1");
+  share.share_id = "deadbeef-0000-4000-8000-000000000000";
+  Claim("a", {share});
+  Claim("b", {Result("npu-1")});
+  Claim("c", {Result("npu-2")});
+  ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+  ASSERT_THAT(WriteFileAtomically(RecordPath("a"), "garbage"), IsOk());
+  EXPECT_THAT(plugin->engine.Prepare(Ref("b")), Refused("chip 1 is withheld"));
+  EXPECT_THAT(plugin->engine.Prepare(Ref("c")), IsOk());
+}
+
+// Consumable capacity: shares of a chip live side by side, but not beside an exclusive claim.
+TEST_F(EngineTest, SharesOfAChipArePreparedSideBySide) {
+  auto plugin = Start();
+  const auto share = [&](const std::string& id) {
+    kube::DeviceResult result = Result("npu-1");
+    result.share_id = id;
+    result.consumed_capacity = {{absl::StrCat(kDriver, "/memory"), "16Gi"}, {"aicore", "4"}};
+    return result;
+  };
+  Claim("a", {share("aaaaaaaa-0000-4000-8000-000000000000")});
+  Claim("b", {share("bbbbbbbb-0000-4000-8000-000000000000")});
+  Claim("whole", {Result("npu-1")});
+  const auto a = plugin->engine.Prepare(Ref("a"));
+  const auto b = plugin->engine.Prepare(Ref("b"));
+  ASSERT_THAT(a, IsOk());
+  ASSERT_THAT(b, IsOk());
+  EXPECT_EQ(a->at(0).share_id, "aaaaaaaa-0000-4000-8000-000000000000");
+  EXPECT_THAT(a->at(0).cdi_device_ids, Ids({"a-npu-1-aaaaaaaa", "a-metadata-npu"}));
+  EXPECT_THAT(b->at(0).cdi_device_ids, Ids({"b-npu-1-bbbbbbbb", "b-metadata-npu"}));
+  // SLC-11: one spelling, whichever the scheduler wrote.
+  EXPECT_THAT(Record("a").devices.at(0).consumed_capacity,
+              ElementsAre(Pair("aicore", "4"), Pair("memory", "16Gi")));
+  EXPECT_THAT(plugin->engine.Prepare(Ref("whole")), Refused("is still prepared for claim"));
+  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
+  EXPECT_THAT(plugin->engine.Prepare(Ref("whole")), Refused("default/claim-b"));
+  EXPECT_THAT(plugin->engine.Prepare(Ref("b")), IsOk());
+  ASSERT_THAT(plugin->engine.Unprepare(Ref("b")), IsOk());
+  ASSERT_THAT(plugin->engine.Prepare(Ref("whole")), IsOk());
+  EXPECT_THAT(plugin->engine.Prepare(Ref("a")), Refused("default/claim-whole"));
+}
+
+// KEP-5304
+TEST_F(EngineTest, ContainersAreToldWhatTheyWereGiven) {
+  auto plugin = Start();
+  kube::ResourceClaim claim =
+      Claim("a", {Result("npu-1", "train/large"), Result("npu-2", "train/large"),
+                  Result("npu-3", "eval")});
+  claim.pod_claim_name = "npus";
+  client_.SetClaim(claim);
+  const auto answer = plugin->engine.Prepare(Ref("a"));
+  ASSERT_THAT(answer, IsOk());
+  EXPECT_THAT(answer->at(0).cdi_device_ids, Ids({"a-npu-1", "a-metadata-train"}));
+  EXPECT_THAT(answer->at(1).cdi_device_ids, Ids({"a-npu-2"}));
+  EXPECT_THAT(answer->at(2).cdi_device_ids, Ids({"a-npu-3", "a-metadata-eval"}));
+  const cdi::Spec spec = Spec("a");
+  ASSERT_EQ(spec.devices.size(), 5u);
+  const cdi::Mount& mount = spec.devices[3].container_edits.mounts.at(0);
+  EXPECT_EQ(mount.container_path,
+            "/var/run/kubernetes.io/dra-device-attributes/resourceclaimtemplates/npus/train/"
+            "npu.huawei.com-metadata.json");
+  EXPECT_THAT(mount.options, Contains("ro"));
+  std::istringstream text(Bytes(mount.host_path));
+  for (const char* version : {"v1beta1", "v1alpha1"}) {
+    std::string line;
+    ASSERT_TRUE(std::getline(text, line));
+    const nlohmann::json object = nlohmann::json::parse(line);
+    EXPECT_EQ(object["kind"], "DeviceMetadata");
+    EXPECT_EQ(object["apiVersion"], absl::StrCat("metadata.resource.k8s.io/", version));
+    EXPECT_EQ(object["metadata"]["uid"], "a");
+    EXPECT_EQ(object["podClaimName"], "npus");
+    ASSERT_EQ(object["requests"].size(), 1u);
+    const nlohmann::json& request = object["requests"][0];
+    EXPECT_EQ(request["name"], "train/large");
+    ASSERT_EQ(request["devices"].size(), 2u);
+    EXPECT_EQ(request["devices"][0]["name"], "npu-1");
+    EXPECT_EQ(request["devices"][0]["pool"], kNode);
+    EXPECT_EQ(request["devices"][0]["driver"], kDriver);
+    EXPECT_EQ(request["devices"][0]["attributes"]["physicalID"]["int"], 1);
+    EXPECT_EQ(request["devices"][0]["networkData"]["ips"][0], "10.0.0.1/32");
+  }
+  // Lost, it comes back with the next Prepare and with the next start.
+  for (const bool restart : {false, true}) {
+    const std::string before = Bytes(mount.host_path);
+    std::filesystem::remove_all(paths_.device_metadata_directory());
+    if (restart) {
+      plugin.reset();
+      plugin = Start();
+    } else {
+      ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+    }
+    EXPECT_EQ(Bytes(mount.host_path), before);
+  }
+  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
+  ExpectNothingLeft();
+}
+
+TEST_F(EngineTest, StartSweepsOrphanedMetadata) {
+  auto plugin = Start();
+  Claim("live", {Result("npu-1")});
+  ASSERT_THAT(plugin->engine.Prepare(Ref("live")), IsOk());
+  ASSERT_THAT(MakeDirectories(paths_.device_metadata_directory("gone")), IsOk());
+  ASSERT_THAT(
+      WriteFileAtomically(JoinPath(paths_.device_metadata_directory("gone"), "npu.json"), "{}"),
+      IsOk());
+  plugin.reset();
+  plugin = Start();
+  EXPECT_THAT(ClaimsWithMetadata(paths_), IsOkAndHolds(ElementsAre("live")));
+}
+
+// A stop does not wait for what may never come.
+TEST_F(EngineTest, AStopEndsWaits) {
+  options_.holder_wait = absl::Minutes(10);
+  options_.prepare_budget = absl::Minutes(10);
+  auto plugin = Start();
+  Claim("a", {Result("npu-1")});
+  Claim("b", {Result("npu-1")});
+  ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+  absl::Status status;
+  std::thread waiting([&] { status = plugin->engine.Prepare(Ref("b")).status(); });
+  plugin->engine.Stop();
+  waiting.join();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
+                               AllOf(HasSubstr("default/claim-a"), HasSubstr("stopped"))));
+}
+
 // REC-03: one damaged record among five.
 TEST_F(EngineTest, StartsInSpiteOfABadRecord) {
   auto plugin = Start();
@@ -1010,11 +1175,11 @@ TEST_F(EngineTest, AnUnusableCdiDirectoryDoesNotStopTheStart) {
 // ORD-15: the record does not fit on the disk any more; the CDI file goes again.
 TEST_F(EngineTest, NoCdiFileWithoutARecord) {
   auto plugin = Start();
-  std::vector<kube::DeviceResult> results;
+  kube::DeviceResult share = Result("npu-0");
   for (int i = 0; i < 500; ++i) {  // makes the record much longer than the CDI file
-    results.push_back(Result("npu-0", absl::StrCat("a-request-with-a-long-name-", i)));
+    share.consumed_capacity[absl::StrCat("a-capacity-with-a-long-name-", i)] = "1Gi";
   }
-  Claim("a", results);
+  Claim("a", {share});
   struct sigaction ignore = {}, old_action;
   ignore.sa_handler = SIG_IGN;
   ASSERT_EQ(::sigaction(SIGXFSZ, &ignore, &old_action), 0);
@@ -1307,7 +1472,7 @@ TEST_F(EngineTest, AfterARebootTheFileFollowsTheChip) {
   EXPECT_FALSE(HasCdi("a"));
   ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
   const cdi::Spec spec = Spec("a");
-  ASSERT_EQ(spec.devices.size(), 1u);
+  ASSERT_EQ(spec.devices.size(), 2u);
   EXPECT_EQ(spec.devices[0].container_edits.device_nodes.at(0).path, "/dev/davinci1");
   EXPECT_EQ(Record("a").devices.at(0).chips.at(0).node_number, 1);
 }

@@ -3,6 +3,7 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -18,6 +19,10 @@ using vnpu::Family;
 
 constexpr char kDriverRoot[] = "/usr/local/Ascend/driver";
 constexpr uint32_t kNodeMode = 0660;
+// The chip is in the name: two requests of a claim may meet in one container, where a variable of
+// the same name would replace the other's.
+constexpr char kVariablePrefix[] = "ASCEND_DRA_NPU_";
+constexpr char kPhysicalId[] = "_PHYSICAL_ID=";
 
 // Container path and, where it differs, host path of a node that all chips of a host share.
 struct SharedNode {
@@ -252,10 +257,8 @@ cdi::ContainerEdits Injector::ChipEdits(const std::vector<RecordedChip>& chips) 
   cdi::ContainerEdits edits;
   for (const RecordedChip& chip : chips) {
     edits.device_nodes.push_back(Node(ChipNode(chip), ChipNode(chip)));
-    // The chip is in the name: two requests of a claim may meet in one container, where a variable
-    // of the same name would replace the other's.
-    const std::string prefix = absl::StrCat("ASCEND_DRA_NPU_", chip.physical_id);
-    edits.env.push_back(absl::StrCat(prefix, "_PHYSICAL_ID=", chip.physical_id));
+    const std::string prefix = absl::StrCat(kVariablePrefix, chip.physical_id);
+    edits.env.push_back(absl::StrCat(prefix, kPhysicalId, chip.physical_id));
     if (!chip.roce_address.empty()) {
       edits.env.push_back(absl::StrCat(prefix, "_ROCE_ADDRESS=", chip.roce_address));
     }
@@ -263,8 +266,23 @@ cdi::ContainerEdits Injector::ChipEdits(const std::vector<RecordedChip>& chips) 
   return edits;
 }
 
-absl::StatusOr<cdi::Spec> Injector::BuildSpec(const std::string& kind,
-                                              const ClaimRecord& record) const {
+std::set<int> InjectedChips(const cdi::Spec& spec) {
+  std::set<int> chips;
+  for (const cdi::Device& device : spec.devices) {
+    for (absl::string_view variable : device.container_edits.env) {
+      const size_t at = variable.find(kPhysicalId);
+      int id = -1;
+      if (absl::StartsWith(variable, kVariablePrefix) && at != absl::string_view::npos &&
+          absl::SimpleAtoi(variable.substr(at + strlen(kPhysicalId)), &id)) {
+        chips.insert(id);
+      }
+    }
+  }
+  return chips;
+}
+
+absl::StatusOr<cdi::Spec> Injector::BuildSpec(const std::string& kind, const ClaimRecord& record,
+                                              const std::vector<MetadataFile>& metadata) const {
   cdi::Spec spec;
   spec.kind = kind;
   Family family = Family::kUnknown;
@@ -274,6 +292,14 @@ absl::StatusOr<cdi::Spec> Injector::BuildSpec(const std::string& kind,
                                   [&](const auto& d) { return d.name == device.cdi_device; });
     if (seen) continue;
     spec.devices.push_back({.name = device.cdi_device, .container_edits = ChipEdits(device.chips)});
+  }
+  for (const MetadataFile& file : metadata) {
+    cdi::Device device = {.name = file.cdi_device};
+    device.container_edits.mounts.push_back(
+        {.host_path = file.host_path,
+         .container_path = file.container_path,
+         .options = {"ro", "nosuid", "nodev", "noexec", "bind", "rprivate"}});
+    spec.devices.push_back(std::move(device));
   }
   ASCEND_ASSIGN_OR_RETURN(spec.container_edits, CommonEdits(family));
   return spec;

@@ -10,10 +10,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cdi/spec.h"
+#include "kubeletplugin/claims/device_metadata.h"
 #include "kubeletplugin/claims/host_files.h"
 #include "kubeletplugin/claims/record.h"
 
 namespace ascend::kubeletplugin {
+
+// The physical ids of the chips that a claim's CDI file injects, from its contents alone.
+std::set<int> InjectedChips(const cdi::Spec& spec);
 
 struct InjectionOptions {
   // ASCEND_VISIBLE_DEVICES=void keeps an `ascend` default runtime from injecting again what an
@@ -34,7 +38,8 @@ class Injector {
   // The claim's CDI file. Common edits (control nodes, driver files) appear once per file, outside
   // the devices. Looks at the host for what exists now; kFailedPrecondition if something without
   // which no chip works is missing.
-  absl::StatusOr<cdi::Spec> BuildSpec(const std::string& kind, const ClaimRecord& record) const;
+  absl::StatusOr<cdi::Spec> BuildSpec(const std::string& kind, const ClaimRecord& record,
+                                      const std::vector<MetadataFile>& metadata) const;
 
  private:
   absl::StatusOr<cdi::ContainerEdits> CommonEdits(vnpu::Family family) const;

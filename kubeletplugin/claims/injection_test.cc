@@ -117,7 +117,7 @@ class InjectionTest : public ::testing::Test {
     host_.InstallDriver();
   }
   cdi::Spec Build(const ClaimRecord& record) {
-    absl::StatusOr<cdi::Spec> spec = host_.injector().BuildSpec(kKind, record);
+    absl::StatusOr<cdi::Spec> spec = host_.injector().BuildSpec(kKind, record, {});
     EXPECT_THAT(spec, IsOk());
     if (!spec.ok()) return {};
     CheckRules(*spec);
@@ -284,7 +284,7 @@ TEST_F(InjectionTest, VisibleDevicesIsVoidUnlessSwitchedOff) {
   InjectionOptions options = host_.options();
   options.ascend_visible_devices_void = false;
   absl::StatusOr<cdi::Spec> spec =
-      Injector(HostFiles(host_.root()), options).BuildSpec(kKind, claim);
+      Injector(HostFiles(host_.root()), options).BuildSpec(kKind, claim, {});
   ASSERT_THAT(spec, IsOk());
   EXPECT_THAT(spec->container_edits.env, IsEmpty());
 }
@@ -295,7 +295,7 @@ TEST_F(InjectionTest, ExtraMountsWhereTheHostHasThem) {
   options.extra_mounts = {"/data/models", "/data/none"};
   absl::StatusOr<cdi::Spec> spec =
       Injector(HostFiles(host_.root()), options)
-          .BuildSpec(kKind, Claim({Device("npu-0", {Chip(0, Family::k910B)})}));
+          .BuildSpec(kKind, Claim({Device("npu-0", {Chip(0, Family::k910B)})}), {});
   ASSERT_THAT(spec, IsOk());
   EXPECT_THAT(Mounts(spec->container_edits),
               AllOf(Contains("/data/models"), Not(Contains("/data/none"))));
@@ -320,10 +320,10 @@ TEST_F(InjectionTest, LooksAtTheHostEveryTime) {
   const ClaimRecord claim = Claim({Device("npu-0", {Chip(0, Family::k910B)})});
   const Injector injector = host_.injector();
   const std::string include = absl::StrCat(kDriver, "/include");
-  EXPECT_THAT(Mounts(injector.BuildSpec(kKind, claim)->container_edits), Contains(include));
+  EXPECT_THAT(Mounts(injector.BuildSpec(kKind, claim, {})->container_edits), Contains(include));
   host_.Remove(include);
   host_.Remove("/dev/devmm_svm");
-  const auto spec = injector.BuildSpec(kKind, claim);
+  const auto spec = injector.BuildSpec(kKind, claim, {});
   ASSERT_THAT(spec, IsOk());
   EXPECT_THAT(Mounts(spec->container_edits), Not(Contains(include)));
   EXPECT_THAT(Nodes(spec->container_edits), ElementsAre("/dev/davinci_manager", "/dev/hisi_hdc"));
@@ -387,11 +387,11 @@ TEST_F(InjectionTest, DriverBehindAnAbsoluteLink) {
 TEST_F(InjectionTest, MissingLibrariesAreAnError) {
   host_.Remove(absl::StrCat(kDriver, "/lib64"));
   const ClaimRecord claim = Claim({Device("npu-0", {Chip(0, Family::k910B)})});
-  EXPECT_THAT(host_.injector().BuildSpec(kKind, claim),
+  EXPECT_THAT(host_.injector().BuildSpec(kKind, claim, {}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("/usr/local/Ascend/driver/lib64 are missing")));
   host_.File("/etc/ascend_install.info", "Driver_Install_Path_Param=/opt/huawei\n");
-  EXPECT_THAT(host_.injector().BuildSpec(kKind, claim),
+  EXPECT_THAT(host_.injector().BuildSpec(kKind, claim, {}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("/opt/huawei/driver/lib64 are missing"),
                              HasSubstr("ascend_install.info"))));
@@ -403,7 +403,7 @@ TEST_F(InjectionTest, MissingLibrariesAreAnError) {
 TEST_F(InjectionTest, TheManagerNodeMustBeADevice) {
   const ClaimRecord claim = Claim({Device("npu-0", {Chip(0, Family::k910B)})});
   const auto expect = [&](const char* what) {
-    EXPECT_THAT(host_.injector().BuildSpec(kKind, claim),
+    EXPECT_THAT(host_.injector().BuildSpec(kKind, claim, {}),
                 StatusIs(absl::StatusCode::kFailedPrecondition,
                          HasSubstr(absl::StrCat("device node /dev/davinci_manager ", what))));
   };
@@ -419,7 +419,7 @@ TEST_F(InjectionTest, TheManagerNodeMustBeADevice) {
   ASSERT_EQ(::mkfifo((host_.root() + "/dev/davinci_manager").c_str(), 0600), 0);
   expect("is not a character device");
   host_.Node("/dev/davinci_manager", FakeHost::kControlMajor, 0);
-  EXPECT_THAT(host_.injector().BuildSpec(kKind, claim), IsOk());
+  EXPECT_THAT(host_.injector().BuildSpec(kKind, claim, {}), IsOk());
 }
 
 // What is best effort is left out unless it is a device.

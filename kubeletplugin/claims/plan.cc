@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/core/status_macros.h"
 #include "kubeletplugin/claims/npu_config.h"
 
@@ -78,12 +79,13 @@ absl::StatusOr<std::vector<kube::DeviceResult>> ResultsForUs(const PlanInputs& i
                        ", this node's pool is ", inputs.node_name));
     }
     results.push_back(result);
+    ASCEND_RETURN_IF_ERROR(NpuConfigFor(claim.allocation->config, driver, result).status());
   }
-  ASCEND_RETURN_IF_ERROR(CheckNpuConfigs(claim.allocation->config, driver, results));
   return results;
 }
 
 absl::StatusOr<ClaimPlan> MakeClaimPlan(const PlanInputs& inputs, const ClaimReference& reference,
+                                        const kube::ResourceClaim& claim,
                                         const std::vector<kube::DeviceResult>& results,
                                         const vnpu::Inventory& inventory,
                                         const ClaimRecord* recorded) {
@@ -96,12 +98,17 @@ absl::StatusOr<ClaimPlan> MakeClaimPlan(const PlanInputs& inputs, const ClaimRef
   plan.record.claim_namespace = reference.namespace_name;
   plan.record.claim_name = reference.name;
   plan.record.claim_uid = reference.uid;
+  plan.record.pod_claim_name = claim.pod_claim_name;
+  plan.record.prepared_at = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", inputs.now, absl::UTCTimeZone());
   plan.record.boot_id = inputs.boot_id;
   std::vector<RecordedDevice>& devices = plan.record.devices;
-  std::set<int> all, exclusive;
+  std::set<int> all, exclusive, shared;
+  const std::string& driver = inputs.paths.driver_name();
   for (const kube::DeviceResult& result : results) {
     // "request/subrequest" is answered under the name of the request: that is what containers name.
     const std::string request = result.request.substr(0, result.request.find('/'));
+    ASCEND_ASSIGN_OR_RETURN(const NpuConfig config,
+                            NpuConfigFor(claim.allocation->config, driver, result));
     const auto same = std::find_if(devices.begin(), devices.end(), [&](const RecordedDevice& d) {
       return d.device == result.device && d.share_id == result.share_id &&
              d.admin_access == result.admin_access;
@@ -110,12 +117,22 @@ absl::StatusOr<ClaimPlan> MakeClaimPlan(const PlanInputs& inputs, const ClaimRef
       std::vector<std::string>& requests = same->requests;
       if (std::find(requests.begin(), requests.end(), request) == requests.end()) {
         requests.push_back(request);
+        if (request != result.request) same->subrequests.push_back(result.request);
       }
+      same->shared_use_expected |= config.shared_use_expected;
       continue;
     }
     RecordedDevice device;
     ASCEND_RETURN_IF_ERROR(Identify(result.device, present, inventory, recorded, &device));
     device.requests = {request};
+    if (request != result.request) device.subrequests = {result.request};
+    device.shared_use_expected = config.shared_use_expected;
+    for (const auto& [name, quantity] : result.consumed_capacity) {
+      // The scheduler writes the name with or without our domain.
+      absl::string_view bare = name;
+      absl::ConsumePrefix(&bare, absl::StrCat(driver, "/"));
+      device.consumed_capacity[std::string(bare)] = quantity;
+    }
     device.pool = result.pool;
     device.device = result.device;
     device.share_id = result.share_id;
@@ -123,13 +140,15 @@ absl::StatusOr<ClaimPlan> MakeClaimPlan(const PlanInputs& inputs, const ClaimRef
     device.cdi_device = inputs.paths.cdi_device_name(reference.uid, result.device, result.share_id);
     for (const RecordedChip& chip : device.chips) {
       all.insert(chip.physical_id);
-      if (!device.admin_access) exclusive.insert(chip.physical_id);
+      if (device.admin_access) continue;
+      (device.share_id.empty() ? exclusive : shared).insert(chip.physical_id);
     }
     devices.push_back(std::move(device));
   }
   std::sort(devices.begin(), devices.end(), Before);
   plan.physical_ids.assign(all.begin(), all.end());
   plan.exclusive_ids.assign(exclusive.begin(), exclusive.end());
+  plan.shared_ids.assign(shared.begin(), shared.end());
   return plan;
 }
 
@@ -142,6 +161,8 @@ bool SameAllocation(const ClaimRecord& a, const ClaimRecord& b) {
 }
 
 void KeepKnownFacts(const ClaimRecord& recorded, ClaimRecord* record) {
+  if (!recorded.prepared_at.empty()) record->prepared_at = recorded.prepared_at;
+  record->unknown_members = recorded.unknown_members;
   for (size_t i = 0; i < record->devices.size() && i < recorded.devices.size(); ++i) {
     RecordedDevice& device = record->devices[i];
     device.published = recorded.devices[i].published;  // as it was when it was allocated

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "kubeletplugin/claims/record.h"
 #include "kubeletplugin/devices.h"
 #include "kubeletplugin/kube/resource_claim.h"
@@ -25,7 +26,8 @@ struct ClaimReference {
 struct ClaimPlan {
   ClaimRecord record;              // complete; what will be written
   std::vector<int> physical_ids;   // of all chips, ascending, unique
-  std::vector<int> exclusive_ids;  // of those that are not for admin access only
+  std::vector<int> exclusive_ids;  // of those that nobody else may use
+  std::vector<int> shared_ids;     // of those that other shares may use, but no exclusive claim
 };
 
 struct PlanInputs {
@@ -33,6 +35,7 @@ struct PlanInputs {
   const std::string& node_name;  // also the name of our pool
   const std::string& boot_id;
   const DeviceOptions& devices;
+  absl::Time now;
 };
 
 // Our results of the claim's allocation. kFailedPrecondition, with what to do, if the claim is not
@@ -45,6 +48,7 @@ absl::StatusOr<std::vector<kube::DeviceResult>> ResultsForUs(const PlanInputs& i
 // with all its requests. `recorded`, if not null, is what the claim was given before: that stays
 // true while its chips are away. kFailedPrecondition if a device is not on this node.
 absl::StatusOr<ClaimPlan> MakeClaimPlan(const PlanInputs& inputs, const ClaimReference& reference,
+                                        const kube::ResourceClaim& claim,
                                         const std::vector<kube::DeviceResult>& results,
                                         const vnpu::Inventory& inventory,
                                         const ClaimRecord* recorded);

@@ -51,6 +51,25 @@ class Reader {
     if (!value->is_boolean()) return Fail(name, "is no boolean"), false;
     return value->get<bool>();
   }
+  std::vector<std::string> Strings(const char* name) {
+    std::vector<std::string> strings;
+    for (const nlohmann::json& value : Array(name)) {
+      if (!value.is_string()) return Fail(name, "is no list of strings"), strings;
+      strings.push_back(value.get<std::string>());
+    }
+    return strings;
+  }
+  std::map<std::string, std::string> StringMap(const char* name) {
+    std::map<std::string, std::string> map;
+    const nlohmann::json* value = Find(name, false);
+    if (value == nullptr) return map;
+    if (!value->is_object()) return Fail(name, "is no object"), map;
+    for (const auto& [key, text] : value->items()) {
+      if (!text.is_string()) return Fail(name, "has a value that is no string"), map;
+      map[key] = text.get<std::string>();
+    }
+    return map;
+  }
   const nlohmann::json& Array(const char* name) {
     static const nlohmann::json kEmpty = nlohmann::json::array();
     const nlohmann::json* value = Find(name, false);
@@ -99,7 +118,10 @@ Json ToJson(const RecordedChip& chip) {
 Json ToJson(const RecordedDevice& device) {
   Json json = {{"requests", device.requests}, {"pool", device.pool}, {"device", device.device}};
   if (!device.share_id.empty()) json["shareID"] = device.share_id;
+  if (!device.consumed_capacity.empty()) json["consumedCapacity"] = device.consumed_capacity;
   if (device.admin_access) json["adminAccess"] = true;
+  if (!device.subrequests.empty()) json["subrequests"] = device.subrequests;
+  if (device.shared_use_expected) json["sharedUseExpected"] = true;
   json["cdiDevice"] = device.cdi_device;
   json["chips"] = Json::array();
   for (const RecordedChip& chip : device.chips) json["chips"].push_back(ToJson(chip));
@@ -123,14 +145,14 @@ absl::StatusOr<RecordedChip> ParseChip(const nlohmann::json& json) {
 absl::StatusOr<RecordedDevice> ParseDevice(const nlohmann::json& json) {
   Reader reader(json, "devices[].");
   RecordedDevice device;
-  for (const nlohmann::json& request : reader.Array("requests")) {
-    if (!request.is_string()) return absl::DataLossError("record member requests[] is no string");
-    device.requests.push_back(request.get<std::string>());
-  }
+  device.requests = reader.Strings("requests");
   device.pool = reader.String("pool", true);
   device.device = reader.String("device", true);
   device.share_id = reader.String("shareID");
+  device.consumed_capacity = reader.StringMap("consumedCapacity");
   device.admin_access = reader.Bool("adminAccess");
+  device.subrequests = reader.Strings("subrequests");
+  device.shared_use_expected = reader.Bool("sharedUseExpected");
   device.cdi_device = reader.String("cdiDevice", true);
   for (const nlohmann::json& chip : reader.Array("chips")) {
     ASCEND_ASSIGN_OR_RETURN(RecordedChip parsed, ParseChip(chip));
@@ -142,6 +164,74 @@ absl::StatusOr<RecordedDevice> ParseDevice(const nlohmann::json& json) {
   if (!slice_device.ok()) return absl::DataLossError(slice_device.status().message());
   device.published = *std::move(slice_device);
   return device;
+}
+
+// The document as this version knows it.
+Json ToJson(const ClaimRecord& record) {
+  Json claim = {{"namespace", record.claim_namespace},
+                {"name", record.claim_name},
+                {"uid", record.claim_uid}};
+  if (!record.pod_claim_name.empty()) claim["podClaimName"] = record.pod_claim_name;
+  Json json = {
+      {"formatVersion", kRecordFormatVersion}, {"state", kCompleted}, {"claim", std::move(claim)}};
+  if (!record.prepared_at.empty()) json["preparedAt"] = record.prepared_at;
+  json["bootID"] = record.boot_id;
+  json["devices"] = Json::array();
+  for (const RecordedDevice& device : record.devices) json["devices"].push_back(ToJson(device));
+  return json;
+}
+
+// What `stored` has and `known` has not, in the shape of `stored`; null = nothing.
+Json UnknownMembers(const nlohmann::json& stored, const Json& known) {
+  Json unknown;
+  if (stored.is_object() && known.is_object()) {
+    for (const auto& [name, value] : stored.items()) {
+      const auto found = known.find(name);
+      Json rest = found == known.end() ? Json(value) : UnknownMembers(value, *found);
+      if (found == known.end() || !rest.is_null()) unknown[name] = std::move(rest);
+    }
+  } else if (stored.is_array() && known.is_array() && stored.size() == known.size()) {
+    Json rests = Json::array();
+    bool any = false;
+    for (size_t i = 0; i < stored.size(); ++i) {
+      rests.push_back(UnknownMembers(stored[i], known[i]));
+      any = any || !rests.back().is_null();
+    }
+    if (any) unknown = std::move(rests);
+  }
+  return unknown;
+}
+
+void AddMembers(const Json& unknown, Json* json) {
+  if (unknown.is_object() && json->is_object()) {
+    for (const auto& [name, value] : unknown.items()) {
+      const auto known = json->find(name);
+      if (known == json->end()) {
+        (*json)[name] = value;
+      } else {
+        AddMembers(value, &*known);
+      }
+    }
+  } else if (unknown.is_array() && json->is_array() && unknown.size() == json->size()) {
+    for (size_t i = 0; i < unknown.size(); ++i) AddMembers(unknown[i], &(*json)[i]);
+  }
+}
+
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// The record's first line, if it is what was once written.
+absl::StatusOr<absl::string_view> CheckedLine(absl::string_view bytes) {
+  const size_t end = bytes.find('\n');
+  if (end == absl::string_view::npos) return absl::DataLossError("record is cut: no line end");
+  const absl::string_view line = bytes.substr(0, end);
+  const std::string checksum =
+      absl::StrCat(kChecksumPrefix, absl::Hex(Crc32c(line), absl::kZeroPad8), "\n");
+  if (bytes.substr(end + 1) != checksum) {
+    return absl::DataLossError("record is damaged: its checksum line does not fit its content");
+  }
+  return line;
 }
 
 }  // namespace
@@ -156,28 +246,32 @@ uint32_t Crc32c(absl::string_view bytes) {
 std::string ClaimRecord::claim() const { return absl::StrCat(claim_namespace, "/", claim_name); }
 
 std::string SerializeRecord(const ClaimRecord& record) {
-  Json json = {{"formatVersion", kRecordFormatVersion},
-               {"state", kCompleted},
-               {"claim",
-                {{"namespace", record.claim_namespace},
-                 {"name", record.claim_name},
-                 {"uid", record.claim_uid}}},
-               {"bootID", record.boot_id}};
-  json["devices"] = Json::array();
-  for (const RecordedDevice& device : record.devices) json["devices"].push_back(ToJson(device));
-  const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  Json json = ToJson(record);
+  if (!record.unknown_members.empty()) {
+    AddMembers(Json::parse(record.unknown_members, nullptr, false), &json);
+  }
+  const std::string line = Dump(json);
   return absl::StrCat(line, "\n", kChecksumPrefix, absl::Hex(Crc32c(line), absl::kZeroPad8), "\n");
 }
 
-absl::StatusOr<ClaimRecord> ParseRecord(absl::string_view bytes) {
-  const size_t end = bytes.find('\n');
-  if (end == absl::string_view::npos) return absl::DataLossError("record is cut: no line end");
-  const absl::string_view line = bytes.substr(0, end);
-  const std::string checksum =
-      absl::StrCat(kChecksumPrefix, absl::Hex(Crc32c(line), absl::kZeroPad8), "\n");
-  if (bytes.substr(end + 1) != checksum) {
-    return absl::DataLossError("record is damaged: its checksum line does not fit its content");
+std::vector<std::string> SalvageDeviceNames(absl::string_view bytes) {
+  std::vector<std::string> names;
+  const absl::StatusOr<absl::string_view> line = CheckedLine(bytes);
+  if (!line.ok()) return names;
+  const nlohmann::json json = nlohmann::json::parse(line->begin(), line->end(), nullptr, false);
+  const auto devices = json.find("devices");
+  if (!json.is_object() || devices == json.end() || !devices->is_array()) return names;
+  for (const nlohmann::json& device : *devices) {
+    if (!device.is_object() || !device.contains("device") || !device["device"].is_string()) {
+      return {};  // half an answer is none
+    }
+    names.push_back(device["device"].get<std::string>());
   }
+  return names;
+}
+
+absl::StatusOr<ClaimRecord> ParseRecord(absl::string_view bytes) {
+  ASCEND_ASSIGN_OR_RETURN(const absl::string_view line, CheckedLine(bytes));
   const nlohmann::json json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
   if (json.is_discarded()) return absl::DataLossError("record is no JSON");
 
@@ -186,6 +280,7 @@ absl::StatusOr<ClaimRecord> ParseRecord(absl::string_view bytes) {
   const std::string state = reader.String("state", true);
   ClaimRecord record;
   record.boot_id = reader.String("bootID", true);
+  record.prepared_at = reader.String("preparedAt");
   const nlohmann::json& claim_json = reader.Object("claim");
   const nlohmann::json& devices = reader.Array("devices");
   ASCEND_RETURN_IF_ERROR(reader.status());
@@ -198,10 +293,17 @@ absl::StatusOr<ClaimRecord> ParseRecord(absl::string_view bytes) {
   record.claim_namespace = claim.String("namespace", true);
   record.claim_name = claim.String("name", true);
   record.claim_uid = claim.String("uid", true);
+  record.pod_claim_name = claim.String("podClaimName");
   ASCEND_RETURN_IF_ERROR(claim.status());
   for (const nlohmann::json& device : devices) {
     ASCEND_ASSIGN_OR_RETURN(RecordedDevice parsed, ParseDevice(device));
     record.devices.push_back(std::move(parsed));
+  }
+  // Our own records are the same text again, and that is nearly all of them.
+  if (const Json known = ToJson(record); Dump(known) != line) {
+    if (const Json unknown = UnknownMembers(json, known); !unknown.is_null()) {
+      record.unknown_members = Dump(unknown);
+    }
   }
   return record;
 }

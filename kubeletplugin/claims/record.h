@@ -4,10 +4,12 @@
 // Format version 1, two lines, both ended by '\n', mode 0600:
 //   {"formatVersion":1,"state":"Completed","claim":{...},"bootID":"...","devices":[...]}
 //   crc32c:<eight lower-case hex digits of the CRC-32C over the first line without its '\n'>
-// The checksum covers stored bytes, so a field added later never looks like damage.
+// The checksum covers stored bytes, so a field added later never looks like damage; what this
+// version does not know is kept when the record is written again.
 #ifndef ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_H_
 #define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,8 +39,13 @@ struct RecordedDevice {
   std::string pool;
   std::string device;
   std::string share_id;  // empty = none
+  // Of a share: capacity name without our domain -> quantity.
+  std::map<std::string, std::string> consumed_capacity;
   bool admin_access = false;
-  std::string cdi_device;  // name in the claim's CDI file
+  // "request/subrequest" of those requests that the scheduler met by a subrequest.
+  std::vector<std::string> subrequests;
+  bool shared_use_expected = false;  // NpuConfig: several containers may use it at the same time
+  std::string cdi_device;            // name in the claim's CDI file
   std::vector<RecordedChip> chips;
   // As it was published when it was prepared: stays in the slice while the claim lives, also after
   // the chip is gone and after a restart.
@@ -50,8 +57,13 @@ struct ClaimRecord {
   std::string claim_namespace;
   std::string claim_name;
   std::string claim_uid;
-  std::string boot_id;  // another one now = what was done to hardware and CDI is void
+  std::string pod_claim_name;  // of a claim made from a template: its name in the pod's spec
+  std::string prepared_at;     // RFC 3339, whole seconds, UTC: when it was prepared first
+  std::string boot_id;         // another one now = what was done to hardware and CDI is void
   std::vector<RecordedDevice> devices;
+  // The members that a newer version wrote and this one does not know, as JSON text in the shape of
+  // the record; empty = none. True of the same devices only.
+  std::string unknown_members;
 
   // "namespace/name", for people.
   std::string claim() const;
@@ -62,6 +74,9 @@ std::string SerializeRecord(const ClaimRecord& record);
 // kDataLoss if the bytes are damaged (the message says how), kUnimplemented if a newer driver wrote
 // a format that this one does not know.
 absl::StatusOr<ClaimRecord> ParseRecord(absl::string_view bytes);
+// The names of the devices in a record that is undamaged but of a newer format, as far as it names
+// them where every format does; empty if it does not, or if the bytes are damaged.
+std::vector<std::string> SalvageDeviceNames(absl::string_view bytes);
 
 // CRC-32C (Castagnoli), as in RFC 3720.
 uint32_t Crc32c(absl::string_view bytes);

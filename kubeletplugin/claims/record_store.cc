@@ -43,15 +43,17 @@ absl::StatusOr<std::shared_ptr<const ClaimRecord>> RecordStore::ReadLocked(
   // it is not remembered.
   ASCEND_ASSIGN_OR_RETURN(const std::string bytes, ReadFileAt(dir_fd, claim_uid), "record");
   absl::StatusOr<std::shared_ptr<const ClaimRecord>> result;
+  std::vector<std::string> salvaged;
   if (absl::StatusOr<ClaimRecord> record = ParseRecord(bytes); !record.ok()) {
     result = Annotate(record.status(), path);
+    salvaged = SalvageDeviceNames(bytes);
   } else if (record->claim_uid != claim_uid) {
     result =
         absl::DataLossError(absl::StrCat(path, ": the record is of claim UID ", record->claim_uid));
   } else {
     result = std::make_shared<const ClaimRecord>(*std::move(record));
   }
-  cache_.insert_or_assign(claim_uid, Cached{identity, result});
+  cache_.insert_or_assign(claim_uid, Cached{identity, result, std::move(salvaged)});
   return result;
 }
 
@@ -74,7 +76,10 @@ absl::StatusOr<RecordStore::Contents> RecordStore::ReadAll() {
     if (record.ok()) {
       contents.records.push_back(*std::move(record));
     } else if (!absl::IsNotFound(record.status())) {  // removed since it was listed
-      contents.unreadable.push_back({name, record.status()});
+      const auto cached = cache_.find(name);
+      contents.unreadable.push_back(
+          {name, record.status(),
+           cached == cache_.end() ? std::vector<std::string>() : cached->second.salvaged_devices});
     }
   }
   for (auto it = cache_.begin(); it != cache_.end();) {

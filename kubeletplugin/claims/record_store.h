@@ -17,11 +17,11 @@
 
 namespace ascend::kubeletplugin {
 
-// A record that cannot be read. Its bytes stay where they are; which chips it held is unknown
-// unless they can still be told from it.
+// A record that cannot be read. Its bytes stay where they are.
 struct UnreadableRecord {
   std::string claim_uid;  // the file's name
   absl::Status error;
+  std::vector<std::string> devices;  // as far as it can still be told from it
 };
 
 class RecordStore {
@@ -65,6 +65,7 @@ class RecordStore {
   struct Cached {
     FileIdentity identity;
     absl::StatusOr<std::shared_ptr<const ClaimRecord>> record;
+    std::vector<std::string> salvaged_devices;  // of an unreadable one
   };
 
   absl::StatusOr<std::shared_ptr<const ClaimRecord>> ReadLocked(int dir_fd,

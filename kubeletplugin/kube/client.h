@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "kubeletplugin/kube/device_status.h"
 #include "kubeletplugin/kube/resource_claim.h"
 #include "kubeletplugin/kube/resource_slice.h"
 
@@ -112,6 +113,15 @@ class Client {
   // Deletes only the object with this UID; kNotFound is the caller's to judge.
   virtual absl::Status DeleteResourceSlice(const std::string& name, const std::string& uid,
                                            absl::Duration timeout) = 0;
+
+  // Server-side apply of all that `manager` says in the claim's status.devices: what it said before
+  // and not now is removed, what others say stays. Only if the claim still has this UID.
+  // kInvalidArgument also for missing rights since Kubernetes 1.36 (HasCause
+  // "FieldValueForbidden").
+  virtual absl::Status ApplyDeviceStatus(const std::string& namespace_name, const std::string& name,
+                                         const std::string& uid, const std::string& manager,
+                                         const std::vector<DeviceStatus>& devices,
+                                         absl::Duration timeout) = 0;
 
   virtual absl::Status CreateEvent(const Event& event, absl::Duration timeout) = 0;
 };

@@ -468,7 +468,7 @@ class HttpEngine::Core {
     const HttpRequest& request = transfer.request;
     const bool has_body = !request.body.empty();
     if (has_body) {
-      Append(headers, "Content-Type: application/json");
+      Append(headers, absl::StrCat("Content-Type: ", request.content_type));
       Append(headers, "Expect:");  // no extra round trip for large bodies
     }
     OptionSetter options(easy);

@@ -21,6 +21,7 @@ struct HttpRequest {
   std::string method = "GET";
   std::string target;  // path and query, escaped
   std::string body;    // JSON; empty = none
+  std::string content_type = "application/json";
 
   // "GET /api/v1/nodes/n1": for messages, without the query.
   std::string Name() const;

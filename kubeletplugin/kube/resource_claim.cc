@@ -10,6 +10,8 @@
 namespace ascend::kube {
 namespace {
 
+constexpr absl::string_view kPodClaimName = "resource.kubernetes.io/pod-claim-name";
+
 // Writes the JSON text of the values that it is told, without building them. This keeps what a
 // tree would lose: duplicate members, their order and the digits of numbers, so that whoever reads
 // the text can be strict.
@@ -132,11 +134,13 @@ class ClaimReader {
     kDocument,
     kClaim,
     kMetadata,
+    kAnnotations,
     kStatus,
     kAllocation,
     kDevices,
     kResults,
     kResult,
+    kConsumedCapacity,
     kConfigs,
     kConfig,
     kRequests,
@@ -182,6 +186,10 @@ class ClaimReader {
         if (name == "namespace") return String("namespace", &claim_.namespace_name);
         if (name == "uid") return String("uid", &claim_.uid);
         if (name == "deletionTimestamp") return String("deletionTimestamp", &deletion_timestamp_);
+        if (name == "annotations") return Object("annotations", Node::kAnnotations);
+        break;
+      case Node::kAnnotations:
+        if (name == kPodClaimName) return String(kPodClaimName, &claim_.pod_claim_name);
         break;
       case Node::kStatus:
         if (name == "allocation") return Object("allocation", Node::kAllocation);
@@ -204,8 +212,12 @@ class ClaimReader {
         if (name == "adminAccess") {
           return {.kind = Slot::kBool, .name = "adminAccess", .flag = &result.admin_access};
         }
+        if (name == "consumedCapacity") return Object("consumedCapacity", Node::kConsumedCapacity);
         break;
       }
+      case Node::kConsumedCapacity:
+        return String("quantity",
+                      &claim_.allocation->results.back().consumed_capacity[std::string(name)]);
       case Node::kConfig:
         if (name == "source") return String("source", &config_source_);
         if (name == "requests") return Array("requests", Node::kRequests);

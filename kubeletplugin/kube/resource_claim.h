@@ -2,6 +2,7 @@
 #ifndef ASCEND_DRA_KUBELETPLUGIN_KUBE_RESOURCE_CLAIM_H_
 #define ASCEND_DRA_KUBELETPLUGIN_KUBE_RESOURCE_CLAIM_H_
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,8 @@ struct DeviceResult {
   std::string pool;
   std::string device;
   bool admin_access = false;
-  std::string share_id;  // empty = none
+  std::string share_id;                                  // empty = none
+  std::map<std::string, std::string> consumed_capacity;  // of a share: name -> quantity
 };
 
 // One opaque entry of status.allocation.devices.config, in the server's order (class entries come
@@ -48,6 +50,9 @@ struct ResourceClaim {
   std::string name;
   std::string uid;
   bool deletion_requested = false;
+  // Annotation resource.kubernetes.io/pod-claim-name: what the pod calls a claim that was made for
+  // it from a template. Empty for other claims, and before Kubernetes 1.36.
+  std::string pod_claim_name;
   std::optional<Allocation> allocation;
   std::vector<ClaimConsumer> reserved_for;
 };

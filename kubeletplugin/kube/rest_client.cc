@@ -282,6 +282,28 @@ class RestClient : public Client {
         .status();
   }
 
+  absl::Status ApplyDeviceStatus(const std::string& namespace_name, const std::string& name,
+                                 const std::string& uid, const std::string& manager,
+                                 const std::vector<DeviceStatus>& devices,
+                                 absl::Duration timeout) override {
+    ASCEND_RETURN_IF_ERROR(CheckName("namespace", namespace_name));
+    ASCEND_RETURN_IF_ERROR(CheckName("ResourceClaim", name));
+    Json list = Json::array();
+    for (const DeviceStatus& device : devices) list.push_back(ToJson(device));
+    const Json body = {{"apiVersion", "resource.k8s.io/v1"},
+                       {"kind", "ResourceClaim"},
+                       {"metadata", {{"name", name}, {"namespace", namespace_name}, {"uid", uid}}},
+                       {"status", {{"devices", std::move(list)}}}};
+    return Send({.method = "PATCH",
+                 .target = absl::StrCat("/apis/resource.k8s.io/v1/namespaces/",
+                                        Escape(namespace_name), "/resourceclaims/", Escape(name),
+                                        "/status?force=true&fieldManager=", Escape(manager)),
+                 .body = Dump(body),
+                 .content_type = "application/apply-patch+yaml"},
+                timeout)
+        .status();
+  }
+
   absl::Status CreateEvent(const Event& event, absl::Duration timeout) override {
     // Events about objects without a namespace live in "default".
     const std::string namespace_name =

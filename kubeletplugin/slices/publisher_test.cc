@@ -127,6 +127,11 @@ class LaggingClient : public kube::Client {
         },
         std::move(on_end));
   }
+  absl::Status ApplyDeviceStatus(const std::string&, const std::string&, const std::string&,
+                                 const std::string&, const std::vector<kube::DeviceStatus>&,
+                                 absl::Duration) override {
+    return absl::UnimplementedError("not needed");
+  }
   absl::StatusOr<kube::ResourceSlice> CreateResourceSlice(const kube::ResourceSlice& slice,
                                                           absl::Duration timeout) override {
     return client_->CreateResourceSlice(slice, timeout);

@@ -137,6 +137,42 @@ absl::Status FakeClient::DeleteResourceSlice(const std::string&, const std::stri
   return NoSlices();
 }
 
+absl::Status FakeClient::ApplyDeviceStatus(const std::string& namespace_name,
+                                           const std::string& name, const std::string& uid,
+                                           const std::string&,
+                                           const std::vector<DeviceStatus>& devices,
+                                           absl::Duration) {
+  MutexLock lock(&mutex_);
+  ++status_attempts_;
+  changed_.SignalAll();
+  if (!status_failures_.empty()) {
+    absl::Status status = status_failures_.front();
+    status_failures_.pop_front();
+    return status;
+  }
+  const auto claim = claims_.find({namespace_name, name});
+  if (claim == claims_.end()) return absl::NotFoundError("claim not found");
+  if (claim->second.uid != uid) return absl::AbortedError("the claim has another UID");
+  statuses_[uid] = devices;
+  return absl::OkStatus();
+}
+
+int FakeClient::status_attempts() const {
+  MutexLock lock(&mutex_);
+  return status_attempts_;
+}
+
+std::vector<DeviceStatus> FakeClient::device_status(const std::string& uid) const {
+  MutexLock lock(&mutex_);
+  const auto found = statuses_.find(uid);
+  return found == statuses_.end() ? std::vector<DeviceStatus>() : found->second;
+}
+
+void FakeClient::FailStatuses(absl::Status status, int times) {
+  MutexLock lock(&mutex_);
+  status_failures_.insert(status_failures_.end(), times, status);
+}
+
 absl::Status FakeClient::CreateEvent(const Event& event, absl::Duration) {
   MutexLock lock(&mutex_);
   ++event_attempts_;

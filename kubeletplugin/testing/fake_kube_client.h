@@ -26,6 +26,7 @@ class FakeClient : public Client {
   // The next `times` calls fail with `status`, after those that are scripted already.
   void FailGets(absl::Status status, int times = 1);
   void FailEvents(absl::Status status, int times = 1);
+  void FailStatuses(absl::Status status, int times = 1);
 
   // Holds every GET of a claim, already answered but not yet returned, until ReleaseGets().
   void BlockGets();
@@ -36,6 +37,9 @@ class FakeClient : public Client {
   int gets() const;
   int event_attempts() const;
   std::vector<Event> events() const;
+  int status_attempts() const;
+  // What was applied last to the claim with this UID; empty = nothing yet.
+  std::vector<DeviceStatus> device_status(const std::string& uid) const;
   // Waits until `condition` holds, looking after every call; false after a generous time.
   bool WaitUntil(const std::function<bool()>& condition);
 
@@ -57,6 +61,10 @@ class FakeClient : public Client {
                                                     absl::Duration timeout) override;
   absl::Status DeleteResourceSlice(const std::string& name, const std::string& uid,
                                    absl::Duration timeout) override;
+  absl::Status ApplyDeviceStatus(const std::string& namespace_name, const std::string& name,
+                                 const std::string& uid, const std::string& manager,
+                                 const std::vector<DeviceStatus>& devices,
+                                 absl::Duration timeout) override;
   absl::Status CreateEvent(const Event& event, absl::Duration timeout) override;
 
  private:
@@ -66,6 +74,9 @@ class FakeClient : public Client {
   std::deque<absl::Status> get_failures_ ABSL_GUARDED_BY(mutex_);
   std::deque<absl::Status> event_failures_ ABSL_GUARDED_BY(mutex_);
   std::vector<Event> events_ ABSL_GUARDED_BY(mutex_);
+  std::deque<absl::Status> status_failures_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::vector<DeviceStatus>> statuses_ ABSL_GUARDED_BY(mutex_);
+  int status_attempts_ ABSL_GUARDED_BY(mutex_) = 0;
   bool block_ ABSL_GUARDED_BY(mutex_) = false;
   int blocked_ ABSL_GUARDED_BY(mutex_) = 0;
   int gets_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,0 +1,171 @@
+#include "kubeletplugin/claims/device_status.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/runtime/clock.h"
+#include "base/runtime/logging.h"
+#include "nlohmann/json.hpp"
+
+namespace ascend::kubeletplugin {
+namespace {
+
+constexpr absl::Duration kRequestTimeout = absl::Seconds(10);
+constexpr size_t kMaxNetworks = 16;
+
+bool IsTransient(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsUnauthenticated(status) || absl::IsInternal(status);
+}
+
+// What the patch says; a record that changed elsewhere needs no new one.
+bool SameStatus(const ClaimRecord& a, const ClaimRecord& b) {
+  return a.prepared_at == b.prepared_at && a.devices == b.devices;
+}
+
+}  // namespace
+
+std::vector<std::string> RoceNetworks(const RecordedDevice& device) {
+  std::vector<std::string> networks;
+  for (const RecordedChip& chip : device.chips) {
+    if (chip.roce_address.empty() || networks.size() == kMaxNetworks) continue;
+    networks.push_back(absl::StrCat(chip.roce_address,
+                                    absl::StrContains(chip.roce_address, ":") ? "/128" : "/32"));
+  }
+  return networks;
+}
+
+std::vector<kube::DeviceStatus> DeviceStatusesOf(const ClaimRecord& record,
+                                                 const std::string& driver) {
+  std::vector<kube::DeviceStatus> statuses;
+  for (const RecordedDevice& device : record.devices) {
+    // The API's key has no admin access in it.
+    const bool seen = std::any_of(statuses.begin(), statuses.end(), [&](const auto& status) {
+      return status.pool == device.pool && status.device == device.device &&
+             status.share_id == device.share_id;
+    });
+    if (seen) continue;
+    nlohmann::json chips = nlohmann::json::array();
+    for (const RecordedChip& chip : device.chips) {
+      nlohmann::json json = {{"physicalID", chip.physical_id}};
+      if (!chip.uuid.empty()) json["uuid"] = chip.uuid;
+      if (!chip.pci_bus_id.empty()) json["pciBusID"] = chip.pci_bus_id;
+      if (!chip.roce_address.empty()) json["roceAddress"] = chip.roce_address;
+      chips.push_back(std::move(json));
+    }
+    statuses.push_back(
+        {.driver = driver,
+         .pool = device.pool,
+         .device = device.device,
+         .share_id = device.share_id,
+         .conditions = {{.type = "Ready",
+                         .status = true,
+                         .reason = "Prepared",
+                         .message = "prepared on the node",
+                         .last_transition_time = record.prepared_at}},
+         .data_json = nlohmann::json({{"chips", std::move(chips)}})
+                          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+         .ips = RoceNetworks(device)});
+  }
+  return statuses;
+}
+
+DeviceStatusWriter::DeviceStatusWriter(Options options, RecordStore& records, kube::Client& client)
+    : options_(std::move(options)), records_(records), client_(client) {
+  thread_ = std::thread([this] { Run(); });
+}
+
+DeviceStatusWriter::~DeviceStatusWriter() {
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+    changed_.SignalAll();
+  }
+  thread_.join();
+}
+
+void DeviceStatusWriter::Wake() {
+  MutexLock lock(&mutex_);
+  wake_ = true;
+  changed_.SignalAll();
+}
+
+void DeviceStatusWriter::Run() {
+  absl::Duration backoff = absl::ZeroDuration();  // zero: nothing is left to write
+  while (true) {
+    {
+      MutexLock lock(&mutex_);
+      const absl::Duration deadline = Clock::Real().Monotonic() + backoff;
+      // During a back-off a new record does not speed things up: the server is not well.
+      while (!stop_ && (backoff == absl::ZeroDuration() ? !wake_ : true)) {
+        if (backoff == absl::ZeroDuration()) {
+          changed_.Wait(&mutex_);
+        } else if (const absl::Duration left = deadline - Clock::Real().Monotonic();
+                   left > absl::ZeroDuration()) {
+          changed_.WaitFor(&mutex_, left);
+        } else {
+          break;
+        }
+      }
+      if (stop_) return;
+      wake_ = false;
+    }
+    if (WriteAll()) {
+      backoff = absl::ZeroDuration();
+    } else {
+      backoff = std::clamp(2 * backoff, options_.min_backoff, options_.max_backoff);
+    }
+  }
+}
+
+bool DeviceStatusWriter::WriteAll() {
+  const absl::StatusOr<RecordStore::Contents> contents = records_.ReadAll();
+  if (!contents.ok()) return false;  // others report it
+  bool complete = true;
+  std::map<std::string, std::shared_ptr<const ClaimRecord>> done;
+  for (const auto& record : contents->records) {
+    const auto known = done_.find(record->claim_uid);
+    if (known != done_.end() && (known->second == record || SameStatus(*known->second, *record))) {
+      done.emplace(record->claim_uid, record);
+      continue;
+    }
+    {
+      MutexLock lock(&mutex_);
+      if (stop_) return true;
+    }
+    absl::Status status;
+    // A record of the first days has no time, without which the server takes no condition.
+    if (!record->devices.empty() && !record->prepared_at.empty()) {
+      status = client_.ApplyDeviceStatus(
+          record->claim_namespace, record->claim_name, record->claim_uid, options_.driver,
+          DeviceStatusesOf(*record, options_.driver), kRequestTimeout);
+    }
+    if (IsTransient(status)) {
+      complete = false;
+      LogVerbose(2, "device status not written, trying again",
+                 {{"claim", record->claim()}, {"error", status}});
+      continue;
+    }
+    // A claim that is gone or was replaced needs no status.
+    if (!status.ok() && !absl::IsNotFound(status) && !absl::IsCancelled(status) &&
+        status != last_error_) {
+      last_error_ = status;
+      if (kube::HasCause(status, "FieldValueForbidden") || absl::IsPermissionDenied(status)) {
+        LogWarning(
+            "the driver may not write status.devices of claims: grant it patch on "
+            "resourceclaims/status and associated-node:patch on resourceclaims/driver",
+            {{"claim", record->claim()}, {"error", status}});
+      } else {
+        LogWarning("device status refused by the API server",
+                   {{"claim", record->claim()}, {"error", status}});
+      }
+    }
+    done.emplace(record->claim_uid, record);
+  }
+  done_ = std::move(done);
+  return complete;
+}
+
+}  // namespace ascend::kubeletplugin

@@ -1,0 +1,35 @@
+// resource.k8s.io/v1 AllocatedDeviceStatus: what a driver says of a device of a claim, in the
+// claim's status.devices.
+#ifndef ASCEND_DRA_KUBELETPLUGIN_KUBE_DEVICE_STATUS_H_
+#define ASCEND_DRA_KUBELETPLUGIN_KUBE_DEVICE_STATUS_H_
+
+#include <string>
+#include <vector>
+
+#include "nlohmann/json_fwd.hpp"
+
+namespace ascend::kube {
+
+struct Condition {
+  std::string type;
+  bool status = true;
+  std::string reason;  // CamelCase
+  std::string message;
+  std::string last_transition_time;  // RFC 3339
+};
+
+struct DeviceStatus {
+  std::string driver;
+  std::string pool;
+  std::string device;
+  std::string share_id;               // empty = none
+  std::vector<Condition> conditions;  // at most 8
+  std::string data_json;              // an object of at most 10 KiB; empty = none
+  std::vector<std::string> ips;       // CIDR; at most 16
+};
+
+nlohmann::json ToJson(const DeviceStatus& status);
+
+}  // namespace ascend::kube
+
+#endif  // ASCEND_DRA_KUBELETPLUGIN_KUBE_DEVICE_STATUS_H_
