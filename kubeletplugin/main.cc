@@ -45,6 +45,8 @@ void AddFlags(CLI::App& app, PluginOptions* options) {
       ->capture_default_str();
   app.add_option("--proc-devices", options->proc_devices, "The kernel's list of device majors")
       ->capture_default_str();
+  app.add_option("--boot-id-file", options->boot_id_file, "What the kernel calls this boot")
+      ->group("");  // hidden: another file makes sense only where a reboot is simulated
   app.add_option("--config", options->config_file, "DriverConfig file (default: none)");
   app.add_option("--kubeconfig", options->kubeconfig,
                  "How to reach the API server (default: the pod's service account)");

@@ -2,6 +2,7 @@
 
 #include <grpcpp/impl/service_type.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,11 +13,15 @@
 #include "base/core/file.h"
 #include "base/core/mutex.h"
 #include "base/core/status_macros.h"
+#include "base/runtime/clock.h"
 #include "base/runtime/logging.h"
 #include "base/runtime/task_pool.h"
 #include "cdi/store.h"
+#include "kubeletplugin/claims/dead_claims.h"
+#include "kubeletplugin/claims/device_status.h"
 #include "kubeletplugin/claims/engine.h"
 #include "kubeletplugin/claims/injection.h"
+#include "kubeletplugin/claims/quarantine.h"
 #include "kubeletplugin/claims/record_store.h"
 #include "kubeletplugin/claims/shared_use.h"
 #include "kubeletplugin/inventory_file.h"
@@ -24,6 +29,7 @@
 #include "kubeletplugin/service/health_server.h"
 #include "kubeletplugin/service/plugin_server.h"
 #include "kubeletplugin/service/registration_service.h"
+#include "kubeletplugin/slices/builder.h"
 #include "kubeletplugin/slices/publisher.h"
 #include "kubeletplugin/slices/publisher_role.h"
 #include "vnpu/agent/client.h"
@@ -39,11 +45,22 @@ constexpr absl::Duration kRecordsRetry = absl::Seconds(5);
 constexpr absl::Duration kStopGrace = absl::Seconds(15);
 constexpr absl::Duration kProbeTimeout = absl::Seconds(2);
 constexpr absl::Duration kPodResourcesTimeout = absl::Seconds(5);
+constexpr absl::Duration kProcessesTimeout = absl::Seconds(1);
 
 absl::StatusOr<std::string> ReadBootId(const std::string& path) {
   ASCEND_ASSIGN_OR_RETURN(std::string id, ReadFile(path), "boot id");
   absl::StripAsciiWhitespace(&id);
   return id;
+}
+
+// Why a record's content was not even seen: too many open files, a bad moment of the disk.
+absl::Status FirstUnseen(const std::vector<UnreadableRecord>& unreadable) {
+  for (const UnreadableRecord& record : unreadable) {
+    if (!absl::IsDataLoss(record.error) && !absl::IsUnimplemented(record.error)) {
+      return record.error;
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -71,6 +88,7 @@ class Plugin::Impl {
   ~Impl() {
     // Whoever calls in goes first; calls of the kubelet may still need the API server.
     health_server_.reset();
+    engine_.Stop();  // what waits for another claim would hold up the end
     if (server_ != nullptr) server_->Stop(kStopGrace);
     client_->Shutdown();  // what is still under way must not hold up the end
     // Publisher and agent client ask each other. Both are idle before either goes; the members'
@@ -79,7 +97,7 @@ class Plugin::Impl {
   }
 
   absl::Status Start(const PluginOptions& options) {
-    ASCEND_RETURN_IF_ERROR(MakeDirectories(paths_.plugin_directory(), 0750));
+    ASCEND_RETURN_IF_ERROR(MakeDirectories(paths_.plugin_directory(), 0750, /*durable=*/true));
     ASCEND_RETURN_IF_ERROR(MakeDirectories(paths_.publisher_directory(), 0700));
     if (absl::StatusOr<vnpu::Inventory> last = ReadInventoryFile(paths_.inventory_file(), boot_id_);
         last.ok()) {
@@ -91,6 +109,9 @@ class Plugin::Impl {
     agent_ = std::make_unique<agent::Client>(
         agent::Client::Options{.socket_path = options.agent_socket}, [this] { AgentChanged(); });
     engine_.SetRecordsChangedCallback([this] { RecordsChanged(); });
+    engine_.SetProcessSource([this](const std::vector<int>& physical_ids) {
+      return agent_->ListProcesses(physical_ids, kProcessesTimeout);
+    });
     ASCEND_RETURN_IF_ERROR(engine_.Start());
 
     publisher_ = std::make_unique<SlicePublisher>(
@@ -107,12 +128,26 @@ class Plugin::Impl {
                               engine_.NotifyChange();
                               RecordsChanged();
                             }));
+    const auto container_uses = [this] {
+      return ListContainerUses(paths_.pod_resources_socket(), paths_.driver_name(),
+                               kPodResourcesTimeout);
+    };
     shared_use_ = std::make_unique<SharedUseMonitor>(
         SharedUseMonitor::Options{.driver = paths_.driver_name(), .node_name = options.node_name},
-        records_, *client_, [this] {
-          return ListContainerUses(paths_.pod_resources_socket(), paths_.driver_name(),
-                                   kPodResourcesTimeout);
-        });
+        records_, *client_, container_uses);
+    device_status_ = std::make_unique<DeviceStatusWriter>(
+        DeviceStatusWriter::Options{.driver = paths_.driver_name()}, records_, *client_);
+    dead_claims_ = std::make_unique<DeadClaimSweeper>(
+        DeadClaimSweeper::Options{.driver = paths_.driver_name(), .node_name = options.node_name},
+        records_, *client_,
+        DeadClaimSweeper::Sources{
+            .registered = [this] { return registration_.registered(); },
+            .container_uses = container_uses,
+            .processes =
+                [this](const std::vector<int>& physical_ids) {
+                  return agent_->ListProcesses(physical_ids, kProcessesTimeout);
+                },
+            .unprepare = [this](const ClaimReference& claim) { return engine_.Unprepare(claim); }});
     {
       MutexLock lock(&mutex_);
       started_ = true;
@@ -170,7 +205,19 @@ class Plugin::Impl {
     }
     absl::StatusOr<RecordStore::Contents> contents = records_.ReadAll();
     if (contents.ok()) {
+      if (absl::Status unseen = FirstUnseen(contents->unreadable); !unseen.ok()) contents = unseen;
+    }
+    if (contents.ok()) {
+      const Quarantine quarantine = FindQuarantine(contents->unreadable, paths_);
+      for (const auto& [id, record] : quarantine.chips) wanted.inputs.quarantined_chips.insert(id);
+      wanted.inputs.all_quarantined = !quarantine.unknown.empty();
       wanted.inputs.records = std::move(contents->records);
+      // Only from the agent: which processes there were before it answered says nothing of now.
+      wanted.inputs.busy_chips = busy_chips_.Update(view.inventory.get(), wanted.inputs.records,
+                                                    Clock::Real().Monotonic());
+      if (const std::optional<absl::Duration> next = busy_chips_.next_change()) {
+        wanted.ask_again_after = std::min(wanted.ask_again_after.value_or(*next), *next);
+      }
     } else {
       // Without the records a held device might be dropped: rather publish nothing new.
       LogError("claim records cannot be read, slices stay as they are",
@@ -209,6 +256,7 @@ class Plugin::Impl {
     }
     publisher_->Wake();
     shared_use_->Wake();
+    device_status_->Wake();
   }
 
   const Paths paths_;
@@ -225,9 +273,12 @@ class Plugin::Impl {
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<const vnpu::Inventory> saved_ ABSL_GUARDED_BY(mutex_);
 
+  BusyChips busy_chips_;  // the publisher's thread's
   std::unique_ptr<SlicePublisher> publisher_;
   std::unique_ptr<SharedUseMonitor> shared_use_;
+  std::unique_ptr<DeviceStatusWriter> device_status_;
   std::unique_ptr<agent::Client> agent_;
+  std::unique_ptr<DeadClaimSweeper> dead_claims_;
   std::unique_ptr<DirectoryWatch> records_watch_;
   std::unique_ptr<DirectoryWatch> publisher_watch_;
   std::unique_ptr<TaskPool> pool_;

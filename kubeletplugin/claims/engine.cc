@@ -77,8 +77,10 @@ void ClaimEngine::SetRecordsChangedCallback(std::function<void()> callback) {
   records_changed_ = std::move(callback);
 }
 
+void ClaimEngine::SetProcessSource(ProcessSource processes) { processes_ = std::move(processes); }
+
 absl::Status ClaimEngine::Start() {
-  ASCEND_RETURN_IF_ERROR(MakeDirectories(paths_.locks_directory(), 0700));
+  ASCEND_RETURN_IF_ERROR(MakeDirectories(paths_.locks_directory(), 0700, /*durable=*/true));
   ASCEND_RETURN_IF_ERROR(records_.Prepare());
   ASCEND_ASSIGN_OR_RETURN(RecordStore::Contents contents, records_.ReadAll());
   for (const UnreadableRecord& bad : contents.unreadable) {
@@ -234,6 +236,42 @@ absl::StatusOr<std::string> ClaimEngine::FindHolder(const std::string& claim_uid
   return std::string();
 }
 
+std::string ClaimEngine::FindStrayProcess(const ClaimPlan& plan) {
+  const std::shared_ptr<const vnpu::Inventory> inventory = inventory_();
+  if (inventory == nullptr || !processes_) return "";
+  std::vector<int> suspects;
+  for (const vnpu::Chip& chip : inventory->chips) {
+    if (!chip.busy.has_value() || chip.busy->empty()) continue;
+    const std::vector<int>& ids = plan.exclusive_ids;
+    if (std::binary_search(ids.begin(), ids.end(), chip.physical_id)) {
+      suspects.push_back(chip.physical_id);
+    }
+  }
+  if (suspects.empty()) return "";
+  // The inventory shows the agent's last look; what it saw may have ended with the claim before.
+  const auto answer = processes_(suspects);
+  if (!answer.ok()) return "";
+  // A monitoring pod with admin access may have a process on any chip.
+  std::set<int> monitored;
+  if (const auto contents = records_.ReadAll(); contents.ok()) {
+    for (const auto& record : contents->records) {
+      for (const RecordedDevice& device : record->devices) {
+        if (!device.admin_access) continue;
+        for (const RecordedChip& chip : device.chips) monitored.insert(chip.physical_id);
+      }
+    }
+  }
+  for (const vnpu::ChipProcesses& chip : *answer) {
+    if (!chip.known || chip.processes.empty() || monitored.count(chip.physical_id) != 0) continue;
+    const vnpu::Process& process = chip.processes.front();
+    return absl::StrCat("chip ", chip.physical_id, " is in use by process ", process.pid,
+                        process.name.empty() ? "" : absl::StrCat(" (", process.name, ")"),
+                        " on the node, which belongs to no prepared claim: stop it (a container "
+                        "outside Kubernetes, or left over), then the pod starts by itself");
+  }
+  return "";
+}
+
 absl::Status ClaimEngine::CheckKnownIdentity(const ClaimRecord& record) const {
   const std::shared_ptr<const vnpu::Inventory> inventory = inventory_();
   return inventory == nullptr ? absl::OkStatus() : CheckIdentity(record, *inventory);
@@ -287,6 +325,7 @@ absl::Status ClaimEngine::RemoveInjection(const std::string& claim_uid) {
 absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
     const ClaimReference& claim, ClaimPlan plan, absl::Time deadline) {
   const absl::Time holder_deadline = std::min(deadline, SteadyNow() + options_.holder_wait);
+  const absl::Time busy_deadline = std::min(deadline, SteadyNow() + options_.busy_wait);
   while (true) {
     const uint64_t seen = ChangeCount();
     std::vector<FileLock> chip_locks;  // in ascending order everywhere, so no two callers deadlock
@@ -318,6 +357,11 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
     } else if (absl::IsUnimplemented(existing.status())) {
       // A newer driver knows more about this claim than we could write.
       return existing.status();
+    } else if (const std::string stray = FindStrayProcess(plan); !stray.empty()) {
+      chip_locks.clear();
+      if (SteadyNow() >= busy_deadline) return absl::FailedPreconditionError(stray);
+      ASCEND_RETURN_IF_ERROR(WaitForChange(seen, busy_deadline)).With(stray);
+      continue;
     }
     const std::vector<MetadataFile> metadata = MetadataFilesOf(plan.record, paths_);
     // Written again even if identical: some runtimes keep a device's numbers until its file

@@ -56,6 +56,8 @@ class ClaimEngine {
     // How long a Prepare waits for another claim to let go of the chip. The scheduler frees a chip
     // up to a few seconds before the node does; after an error the kubelet waits 60 to 90 s.
     absl::Duration holder_wait = absl::Seconds(15);
+    // How long a Prepare waits for processes that nobody accounts for to leave the chip.
+    absl::Duration busy_wait = absl::Seconds(2);
     // How long an operation waits for another one on the same claim or chip.
     absl::Duration lock_wait = absl::Seconds(30);
     // How often it is tried again to restore the CDI file of a prepared claim after that failed.
@@ -63,6 +65,10 @@ class ClaimEngine {
   };
   // Null until the agent reported for the first time.
   using InventorySource = std::function<std::shared_ptr<const vnpu::Inventory>()>;
+
+  // Asks the agent who uses these chips now.
+  using ProcessSource =
+      std::function<absl::StatusOr<std::vector<vnpu::ChipProcesses>>(const std::vector<int>&)>;
 
   // All references must outlive the engine.
   ClaimEngine(Options options, const Paths& paths, kube::Client& client, RecordStore& records,
@@ -88,6 +94,8 @@ class ClaimEngine {
   void NotifyChange();
   // `callback` runs after every record that this engine wrote or removed. Set before Start().
   void SetRecordsChangedCallback(std::function<void()> callback);
+  // Without one, or where it cannot tell, chips count as unused by others. Set before Start().
+  void SetProcessSource(ProcessSource processes);
 
  private:
   absl::StatusOr<kube::ResourceClaim> GetClaim(const ClaimReference& claim, absl::Time deadline);
@@ -97,6 +105,9 @@ class ClaimEngine {
   absl::StatusOr<std::vector<PreparedDevice>> PrepareInsideGate(const ClaimReference& claim,
                                                                 ClaimPlan plan,
                                                                 absl::Time deadline);
+  // What uses one of the chips that the claim is to have alone, although no claim accounts for it;
+  // empty if nothing is known of such.
+  std::string FindStrayProcess(const ClaimPlan& plan);
   // Who holds one of these chips, other than `claim_uid`; empty if nobody.
   absl::StatusOr<std::string> FindHolder(const std::string& claim_uid, const ClaimPlan& plan);
   // As far as the inventory is known.
@@ -127,6 +138,7 @@ class ClaimEngine {
   const Injector injector_;
   const InventorySource inventory_;
   std::function<void()> records_changed_;
+  ProcessSource processes_;
 
   Mutex mutex_;
   CondVar changed_;

@@ -334,8 +334,7 @@ TEST_F(EngineTest, DevicesAscendByChip) {
   EXPECT_THAT(DeviceNames(*answer), ElementsAre("npu-0", "npu-2", "npu-9", "npu-10"));
   std::vector<std::string> names;
   for (const cdi::Device& device : Spec("a").devices) names.push_back(device.name);
-  EXPECT_THAT(names,
-              ElementsAre("a-npu-0", "a-npu-2", "a-npu-9", "a-npu-10", "a-metadata-npu"));
+  EXPECT_THAT(names, ElementsAre("a-npu-0", "a-npu-2", "a-npu-9", "a-npu-10", "a-metadata-npu"));
 }
 
 // ORD-06: the same device under two admin requests; a share has a name of its own.
@@ -1007,9 +1006,8 @@ TEST_F(EngineTest, SharesOfAChipArePreparedSideBySide) {
 // KEP-5304
 TEST_F(EngineTest, ContainersAreToldWhatTheyWereGiven) {
   auto plugin = Start();
-  kube::ResourceClaim claim =
-      Claim("a", {Result("npu-1", "train/large"), Result("npu-2", "train/large"),
-                  Result("npu-3", "eval")});
+  kube::ResourceClaim claim = Claim("a", {Result("npu-1", "train/large"),
+                                          Result("npu-2", "train/large"), Result("npu-3", "eval")});
   claim.pod_claim_name = "npus";
   client_.SetClaim(claim);
   const auto answer = plugin->engine.Prepare(Ref("a"));
@@ -1072,6 +1070,55 @@ TEST_F(EngineTest, StartSweepsOrphanedMetadata) {
   EXPECT_THAT(ClaimsWithMetadata(paths_), IsOkAndHolds(ElementsAre("live")));
 }
 
+// ORD-16
+TEST_F(EngineTest, AChipThatAStrayProcessUsesIsRefusedAndTheProcessNamed) {
+  options_.busy_wait = absl::Milliseconds(20);
+  auto plugin = NotStarted();
+  std::vector<vnpu::Process> processes = {{.pid = 4242, .name = "python3"}};
+  bool known = true;
+  plugin->engine.SetProcessSource(
+      [&](const std::vector<int>& ids) -> absl::StatusOr<std::vector<vnpu::ChipProcesses>> {
+        std::vector<vnpu::ChipProcesses> answer;
+        for (const int id : ids) {
+          answer.push_back({.physical_id = id, .known = known});
+          if (known) answer.back().processes = processes;
+        }
+        return answer;
+      });
+  ASSERT_THAT(plugin->engine.Start(), IsOk());
+  const auto last_look = [&](std::vector<int> pids) {
+    vnpu::Inventory now = inventory();
+    now.chips[2].busy = std::move(pids);
+    SetInventory(now);
+    plugin->engine.NotifyChange();
+  };
+  last_look({4242});
+  Claim("a", {Result("npu-2")});
+  Claim("other", {Result("npu-1")});
+  Claim("monitor", {AdminResult("npu-2")});
+  EXPECT_THAT(plugin->engine.Prepare(Ref("a")),
+              Refused("chip 2 is in use by process 4242 (python3) on the node"));
+  EXPECT_FALSE(HasRecord("a"));
+  EXPECT_FALSE(HasCdi("a"));
+  EXPECT_THAT(plugin->engine.Prepare(Ref("other")), IsOk());
+  // It ends: the next look, or the question that is asked before, tells.
+  processes.clear();
+  EXPECT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+  // The claim's own process is no stranger.
+  processes = {{.pid = 4243}};
+  last_look({4243});
+  EXPECT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
+  EXPECT_THAT(plugin->engine.Prepare(Ref("a")), Refused("by process 4243 on the node"));
+  // Nor is a monitor's, and what nobody knows refuses nothing.
+  ASSERT_THAT(plugin->engine.Prepare(Ref("monitor")), IsOk());
+  EXPECT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
+  ASSERT_THAT(plugin->engine.Unprepare(Ref("monitor")), IsOk());
+  known = false;
+  EXPECT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+}
+
 // A stop does not wait for what may never come.
 TEST_F(EngineTest, AStopEndsWaits) {
   options_.holder_wait = absl::Minutes(10);
@@ -1110,10 +1157,11 @@ TEST_F(EngineTest, ADamagedRecordIsReplacedByItsOwnClaim) {
   auto plugin = Start();
   Claim("a", {Result("npu-0")});
   ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
-  const std::string good = Bytes(RecordPath("a"));
+  ClaimRecord good = Record("a");
   ASSERT_THAT(WriteFileAtomically(RecordPath("a"), "garbage"), IsOk());
   EXPECT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
-  EXPECT_EQ(Bytes(RecordPath("a")), good);
+  good.prepared_at = Record("a").prepared_at;  // when it was prepared first is lost
+  EXPECT_EQ(Record("a"), good);
 }
 
 // ... but what a newer driver wrote is not replaced by what an older one knows.

@@ -64,9 +64,9 @@ std::vector<std::pair<std::shared_ptr<const ClaimRecord>, std::vector<ContainerU
     bool holds = false;
     for (const RecordedDevice& device : record->devices) {
       requests.insert(device.requests.begin(), device.requests.end());
-      holds = holds || !device.admin_access;
+      holds = holds || (!device.admin_access && !device.shared_use_expected);
     }
-    if (!holds) continue;  // monitors share on purpose
+    if (!holds) continue;  // monitors share on purpose, and some claims are meant to
     std::vector<ContainerUse> of_claim;
     std::set<std::string> pods;
     for (const ContainerUse& use : uses) {

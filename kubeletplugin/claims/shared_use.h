@@ -1,6 +1,7 @@
 // Warns pods that share chips. A chip belongs to the first container that opens it; without
 // device-share a second one that runs at the same time fails (EBUSY inside, -8005 or -8020 from the
-// library). The claim is prepared as asked; the pods get a warning Event that says so.
+// library). The claim is prepared as asked; the pods get a warning Event that says so, unless the
+// claim says that it is meant (NpuConfig sharedUse).
 #ifndef ASCEND_DRA_KUBELETPLUGIN_CLAIMS_SHARED_USE_H_
 #define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_SHARED_USE_H_
 

@@ -14,8 +14,9 @@
 namespace ascend::kubeletplugin {
 namespace {
 
-// Worst first. Unknown is no fault: it only keeps new pods away.
-std::optional<std::string> TaintLevel(const NpuDevice& device, bool health_known) {
+// Worst first. Unknown and busy are no faults: they only keep new pods away.
+std::optional<std::string> TaintLevel(const NpuDevice& device, bool health_known,
+                                      const std::set<int>& busy_chips) {
   std::optional<std::string> level;
   int worst = 0;
   const auto consider = [&](int rank, const char* name) {
@@ -33,15 +34,16 @@ std::optional<std::string> TaintLevel(const NpuDevice& device, bool health_known
         consider(1, "unknown");
         break;
       case vnpu::Health::kMajor:
-        consider(2, "major");
+        consider(3, "major");
         break;
       case vnpu::Health::kCritical:
-        consider(3, "critical");
+        consider(4, "critical");
         break;
       case vnpu::Health::kAbsent:
-        consider(4, "absent");
+        consider(5, "absent");
         break;
     }
+    if (busy_chips.count(chip.physical_id) != 0) consider(2, "busy");
   }
   if (!health_known) consider(1, "unknown");
   return level;
@@ -63,7 +65,7 @@ std::string LevelOfWithdrawn(const RecordedDevice& device, const vnpu::Inventory
     if (chip == inventory->chips.end()) return "lost";
     found.chips.push_back(*chip);
   }
-  return TaintLevel(found, health_known).value_or("withdrawn");
+  return TaintLevel(found, health_known, {}).value_or("withdrawn");
 }
 
 // The API takes 253 characters.
@@ -78,6 +80,37 @@ std::string SliceName(size_t index, absl::string_view driver, absl::string_view 
 }
 
 }  // namespace
+
+std::set<int> BusyChips::Update(const vnpu::Inventory* inventory, const ClaimRecords& records,
+                                absl::Duration now) {
+  std::set<int> held;
+  for (const auto& record : records) {
+    for (const RecordedDevice& device : record->devices) {
+      // Admin access too: a monitoring pod may have a process on any of its chips.
+      for (const RecordedChip& chip : device.chips) held.insert(chip.physical_id);
+    }
+  }
+  std::map<int, absl::Duration> since;
+  std::set<int> counting;
+  next_change_.reset();
+  if (inventory != nullptr) {
+    for (const vnpu::Chip& chip : inventory->chips) {
+      const bool in_use = chip.busy.has_value() && !chip.busy->empty();
+      if (!in_use || held.count(chip.physical_id) != 0) continue;
+      const auto before = since_.find(chip.physical_id);
+      const absl::Duration start = before == since_.end() ? now : before->second;
+      since[chip.physical_id] = start;
+      const absl::Duration left = start + kSettle - now;
+      if (left <= absl::ZeroDuration()) {
+        counting.insert(chip.physical_id);
+      } else {
+        next_change_ = std::min(next_change_.value_or(left), left);
+      }
+    }
+  }
+  since_ = std::move(since);
+  return counting;
+}
 
 SlicePlan BuildSlices(const SliceInputs& inputs) {
   // Admin access holds nothing: such a device may change and leave with its chip.
@@ -115,7 +148,14 @@ SlicePlan BuildSlices(const SliceInputs& inputs) {
           });
       if (held_otherwise) continue;
       const auto holder = held.find(device.name);
-      const std::optional<std::string> level = TaintLevel(device, inputs.health_known);
+      std::optional<std::string> level = TaintLevel(
+          device, inputs.health_known, holder == held.end() ? inputs.busy_chips : std::set<int>());
+      const bool withheld =
+          inputs.all_quarantined ||
+          std::any_of(device.chips.begin(), device.chips.end(), [&](const vnpu::Chip& chip) {
+            return inputs.quarantined_chips.count(chip.physical_id) != 0;
+          });
+      if (holder == held.end() && withheld && !level) level = "withheld";
       if (holder == held.end() && level && !inputs.server_keeps_taints) continue;
       offered.insert(device.name);
       add(device.name,

@@ -3,10 +3,14 @@
 #ifndef ASCEND_DRA_KUBELETPLUGIN_SLICES_BUILDER_H_
 #define ASCEND_DRA_KUBELETPLUGIN_SLICES_BUILDER_H_
 
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "kubeletplugin/claims/record.h"
 #include "kubeletplugin/devices.h"
 #include "kubeletplugin/kube/resource_slice.h"
@@ -15,9 +19,32 @@
 namespace ascend::kubeletplugin {
 
 // Key of the taint on devices; its value is the level: "lost" (not in the inventory), "absent",
-// "critical", "major", "unknown", or "withdrawn": healthy, but only the claim that holds it may
-// keep it (the chip was excluded, or the multi-die policy changed).
+// "critical", "major", "busy" (in use although no claim holds it), "unknown", "withheld" (it may
+// belong to a claim whose record cannot be read), or "withdrawn": healthy, but only the claim that
+// holds it may keep it (the chip was excluded, or the multi-die policy changed).
 inline constexpr char kUnhealthyTaint[] = "npu.huawei.com/unhealthy";
+
+using ClaimRecords = std::vector<std::shared_ptr<const ClaimRecord>>;
+
+// Tells which chips processes use although no claim holds them: of a container outside Kubernetes,
+// or left over from a pod. Not thread-safe.
+class BusyChips {
+ public:
+  // So long a chip has to be in use on end before it counts. The agent's look may be some seconds
+  // old and still show the last process of a claim that was just given back.
+  static constexpr absl::Duration kSettle = absl::Seconds(3);
+
+  // Physical ids of the chips that count at `now`, a time of the monotonic clock that never goes
+  // back from call to call. A null inventory has none.
+  std::set<int> Update(const vnpu::Inventory* inventory, const ClaimRecords& records,
+                       absl::Duration now);
+  // After the last Update: how long until the next chip counts if nothing changes before.
+  std::optional<absl::Duration> next_change() const { return next_change_; }
+
+ private:
+  std::map<int, absl::Duration> since_;
+  std::optional<absl::Duration> next_change_;
+};
 
 struct SliceInputs {
   std::string driver;
@@ -28,7 +55,12 @@ struct SliceInputs {
   std::shared_ptr<const vnpu::Inventory> inventory;
   // False: the agent has been away for a while, so nobody knows how the chips are.
   bool health_known = true;
-  std::vector<std::shared_ptr<const ClaimRecord>> records;
+  std::set<int> busy_chips;  // from BusyChips; says nothing about chips that a claim holds
+  ClaimRecords records;
+  // Chips that records which cannot be read hold, or may hold: not offered unless a readable record
+  // holds them. See Quarantine.
+  std::set<int> quarantined_chips;
+  bool all_quarantined = false;  // nobody knows which: every chip that is free
   // False on servers that drop taints (before 1.36): sick devices that nobody holds are left out.
   bool server_keeps_taints = true;
 };

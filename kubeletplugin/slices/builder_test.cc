@@ -163,6 +163,88 @@ TEST(BuilderTest, UnknownHealthNeverHidesAFault) {
 
 // --- SLC-13: what a claim holds stays, under its allocated name and cost ---
 
+TEST(BuilderTest, AChipInUseThatNobodyHoldsIsTainted) {  // ORD-16
+  SliceInputs inputs = Inputs({Chip(0), Chip(1), Chip(2)});
+  inputs.busy_chips = {1, 2, 7};
+  inputs.records = {Record("npu-2", {2})};
+  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0", "npu-1:busy", "npu-2*"));
+  // An admin's look holds nothing.
+  inputs.records = {Record("npu-2", {2}, /*admin_access=*/true)};
+  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0", "npu-1:busy", "npu-2:busy"));
+  inputs.server_keeps_taints = false;
+  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0"));
+}
+
+TEST(BuilderTest, BusyIsWorseThanUnknownAndLessThanAFault) {
+  std::vector<vnpu::Chip> chips = {Chip(0), Chip(1)};
+  chips[0].health = vnpu::Health::kMajor;
+  chips[1].health = vnpu::Health::kUnknown;
+  SliceInputs inputs = Inputs(chips);
+  inputs.busy_chips = {0, 1};
+  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0:major", "npu-1:busy"));
+}
+
+TEST(BuilderTest, OneDieInUseTaintsItsModule) {
+  SliceInputs inputs = Inputs(Modules({0, 1, 2, 3}), vnpu::MultiDiePolicy::kUnion);
+  inputs.busy_chips = {3};
+  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0-1", "npu-2-3:busy"));
+}
+
+vnpu::Inventory InUse(const std::vector<int>& busy_chips) {
+  vnpu::Inventory inventory;
+  inventory.chips = {Chip(0), Chip(1), Chip(2)};
+  for (vnpu::Chip& chip : inventory.chips) chip.busy.emplace();
+  for (const int id : busy_chips) inventory.chips[id].busy = {4242};
+  return inventory;
+}
+
+constexpr absl::Duration kStart = absl::Hours(1);
+constexpr absl::Duration kSettle = BusyChips::kSettle;
+
+TEST(BusyChipsTest, CountAfterAWhileAndNoLongerAtOnce) {
+  BusyChips chips;
+  const vnpu::Inventory busy = InUse({1});
+  EXPECT_THAT(chips.Update(&busy, {}, kStart), IsEmpty());
+  EXPECT_EQ(chips.next_change(), kSettle);
+  const absl::Duration almost = kSettle - absl::Milliseconds(1);
+  EXPECT_THAT(chips.Update(&busy, {}, kStart + almost), IsEmpty());
+  EXPECT_EQ(chips.next_change(), absl::Milliseconds(1));
+  EXPECT_THAT(chips.Update(&busy, {}, kStart + kSettle), ElementsAre(1));
+  EXPECT_EQ(chips.next_change(), std::nullopt);
+  const vnpu::Inventory free = InUse({});
+  EXPECT_THAT(chips.Update(&free, {}, kStart + 2 * kSettle), IsEmpty());
+  EXPECT_THAT(chips.Update(&busy, {}, kStart + 2 * kSettle), IsEmpty()) << "begins anew";
+}
+
+TEST(BusyChipsTest, AnotherProcessDoesNotBeginAnew) {
+  BusyChips chips;
+  vnpu::Inventory busy = InUse({1});
+  EXPECT_THAT(chips.Update(&busy, {}, kStart), IsEmpty());
+  busy.chips[1].busy = {17};
+  EXPECT_THAT(chips.Update(&busy, {}, kStart + kSettle), ElementsAre(1));
+}
+
+TEST(BusyChipsTest, TheLastProcessOfAClaimGivenBackDoesNotCount) {
+  BusyChips chips;
+  const vnpu::Inventory busy = InUse({1});
+  const ClaimRecords held = {Record("npu-1", {1})};
+  EXPECT_THAT(chips.Update(&busy, held, kStart), IsEmpty());
+  EXPECT_THAT(chips.Update(&busy, held, kStart + 2 * kSettle), IsEmpty());
+  EXPECT_EQ(chips.next_change(), std::nullopt);
+  EXPECT_THAT(chips.Update(&busy, {}, kStart + 2 * kSettle), IsEmpty());
+  EXPECT_THAT(chips.Update(&busy, {}, kStart + 3 * kSettle), ElementsAre(1)) << "it stayed";
+}
+
+TEST(BusyChipsTest, UnknownIsNotInUse) {
+  BusyChips chips;
+  vnpu::Inventory unknown = InUse({1});
+  for (vnpu::Chip& chip : unknown.chips) chip.busy.reset();
+  EXPECT_THAT(chips.Update(&unknown, {}, kStart), IsEmpty());
+  EXPECT_THAT(chips.Update(&unknown, {}, kStart + kSettle), IsEmpty());
+  EXPECT_THAT(chips.Update(nullptr, {}, kStart + kSettle), IsEmpty());
+  EXPECT_EQ(chips.next_change(), std::nullopt);
+}
+
 TEST(HeldDevicesTest, KeepTheirAllocatedForm) {  // SLC-13
   SliceInputs inputs = Inputs({Chip(0), Chip(1)});
   inputs.records = {Record("npu-1", {1})};
@@ -401,6 +483,20 @@ TEST(BuilderTest, AnAtlas800TA2) {
     "taints": [{"key": "npu.huawei.com/unhealthy", "value": "critical", "effect": "NoSchedule"}]
   })"));
   EXPECT_FALSE(slice["spec"]["devices"][4].contains("taints"));
+}
+
+// REC-03: chips that an unreadable record may hold are kept from new pods.
+TEST(BuilderTest, QuarantinedChipsAreWithheld) {
+  SliceInputs inputs = Inputs({Chip(0), Chip(1), Chip(2), Chip(3)});
+  inputs.records = {Record("npu-1", {1})};
+  inputs.quarantined_chips = {1, 2};
+  EXPECT_THAT(Summary(BuildSlices(inputs)),
+              ElementsAre("npu-0", "npu-1*", "npu-2:withheld", "npu-3"));
+  inputs.all_quarantined = true;
+  EXPECT_THAT(Summary(BuildSlices(inputs)),
+              ElementsAre("npu-0:withheld", "npu-1*", "npu-2:withheld", "npu-3:withheld"));
+  inputs.server_keeps_taints = false;
+  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-1*"));
 }
 
 }  // namespace

@@ -1,0 +1,209 @@
+#include "kubeletplugin/claims/dead_claims.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/core/file.h"
+#include "base/runtime/clock.h"
+#include "base/runtime/logging.h"
+
+namespace ascend::kubeletplugin {
+namespace {
+
+constexpr absl::Duration kRequestTimeout = absl::Seconds(10);
+
+// Whether the claim is still allocated what the record says. Shares and requests count too: they
+// are what was prepared.
+bool Allocates(const kube::ResourceClaim& claim, const std::string& driver,
+               const ClaimRecord& record) {
+  if (!claim.allocation) return false;
+  return std::all_of(
+      record.devices.begin(), record.devices.end(), [&](const RecordedDevice& device) {
+        return std::any_of(claim.allocation->results.begin(), claim.allocation->results.end(),
+                           [&](const kube::DeviceResult& result) {
+                             return result.driver == driver && result.pool == device.pool &&
+                                    result.device == device.device &&
+                                    result.share_id == device.share_id;
+                           });
+      });
+}
+
+}  // namespace
+
+DeadClaimSweeper::DeadClaimSweeper(Options options, RecordStore& records, kube::Client& client,
+                                   Sources sources)
+    : options_(std::move(options)),
+      records_(records),
+      client_(client),
+      sources_(std::move(sources)) {
+  thread_ = std::thread([this] { Run(); });
+}
+
+DeadClaimSweeper::~DeadClaimSweeper() {
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+    changed_.SignalAll();
+  }
+  thread_.join();
+}
+
+void DeadClaimSweeper::Run() {
+  while (true) {
+    {
+      MutexLock lock(&mutex_);
+      // What is looked for announces itself to nobody.
+      const absl::Duration next = Clock::Real().Monotonic() + options_.period;
+      while (!stop_) {
+        const absl::Duration left = next - Clock::Real().Monotonic();
+        if (left <= absl::ZeroDuration()) break;
+        changed_.WaitFor(&mutex_, left);
+      }
+      if (stop_) return;
+    }
+    Look();
+  }
+}
+
+void DeadClaimSweeper::Look() {
+  const absl::StatusOr<RecordStore::Contents> contents = records_.ReadAll();
+  if (!contents.ok()) return;  // others report it
+  ReportUnreadable(contents->unreadable);
+  if (contents->records.empty()) {
+    suspects_.clear();
+    return;
+  }
+  // A kubelet that is away sends no Unprepare either: the time begins anew.
+  const auto uses = sources_.registered()
+                        ? sources_.container_uses()
+                        : absl::UnavailableError("not registered with the kubelet");
+  if (!uses.ok()) {
+    LogVerbose(2, "the kubelet cannot tell which claims are in use", {{"error", uses.status()}});
+    suspects_.clear();
+    return;
+  }
+  std::set<std::string> present;
+  for (const auto& record : contents->records) {
+    present.insert(record->claim_uid);
+    LookAt(*record, *uses);
+  }
+  for (auto it = suspects_.begin(); it != suspects_.end();) {
+    it = present.count(it->first) != 0 ? std::next(it) : suspects_.erase(it);
+  }
+}
+
+void DeadClaimSweeper::LookAt(const ClaimRecord& record, const std::vector<ContainerUse>& uses) {
+  const absl::StatusOr<bool> exists = ObjectExists(record);
+  if (!exists.ok()) return;  // API errors change nothing
+  const bool listed = std::any_of(uses.begin(), uses.end(), [&](const ContainerUse& use) {
+    return use.pod_namespace == record.claim_namespace && use.claim_name == record.claim_name;
+  });
+  if (*exists || listed) {
+    suspects_.erase(record.claim_uid);
+    return;
+  }
+  const absl::Duration now = Clock::Real().Monotonic();
+  Suspect& suspect = suspects_.try_emplace(record.claim_uid, Suspect{.since = now}).first->second;
+  if (now - suspect.since < options_.periods * options_.period) return;
+
+  const std::string what = absl::StrCat("claim ", record.claim(), " (UID ", record.claim_uid, ")");
+  if (const absl::Status unused = CheckUnused(record); !unused.ok()) {
+    if (!std::exchange(suspect.reported, true)) {
+      LogWarning("a claim that is gone still holds its chips",
+                 {{"claim", record.claim()}, {"claimUID", record.claim_uid}, {"error", unused}});
+      NodeEvent("ClaimNotReleased",
+                absl::StrCat(what,
+                             " is gone and the kubelet does not unprepare it, but its chips "
+                             "are kept: ",
+                             unused.message()),
+                /*warning=*/true);
+    }
+    return;
+  }
+  const absl::Status freed = sources_.unprepare({.namespace_name = record.claim_namespace,
+                                                 .name = record.claim_name,
+                                                 .uid = record.claim_uid});
+  if (!freed.ok()) return;  // logged there, tried again at the next look
+  LogWarning("released the chips of a dead claim",
+             {{"claim", record.claim()}, {"claimUID", record.claim_uid}});
+  NodeEvent("DeadClaimReleased",
+            absl::StrCat(what,
+                         " is gone, the kubelet never unprepared it and nothing uses its "
+                         "chips: they were released"),
+            /*warning=*/false);
+  suspects_.erase(record.claim_uid);
+}
+
+absl::StatusOr<bool> DeadClaimSweeper::ObjectExists(const ClaimRecord& record) {
+  const absl::StatusOr<kube::ResourceClaim> claim =
+      client_.GetResourceClaim(record.claim_namespace, record.claim_name, kRequestTimeout);
+  if (absl::IsNotFound(claim.status())) return false;
+  if (!claim.ok()) return claim.status();
+  return claim->uid == record.claim_uid && Allocates(*claim, options_.driver, record);
+}
+
+absl::Status DeadClaimSweeper::CheckUnused(const ClaimRecord& record) {
+  std::vector<int> ids;
+  for (const RecordedChip& chip : ChipsOf(record)) ids.push_back(chip.physical_id);
+  if (ids.empty()) return absl::OkStatus();
+  const auto chips = sources_.processes(ids);
+  if (!chips.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("whether a process uses them cannot be told: ", chips.status().message()));
+  }
+  for (const int id : ids) {
+    const auto chip = std::find_if(chips->begin(), chips->end(),
+                                   [&](const auto& c) { return c.physical_id == id; });
+    if (chip == chips->end() || !chip->known) {
+      return absl::UnavailableError(
+          absl::StrCat("whether a process uses chip ", id, " cannot be told",
+                       chip == chips->end() ? "" : absl::StrCat(": ", chip->error)));
+    }
+    if (!chip->processes.empty()) {
+      const vnpu::Process& process = chip->processes.front();
+      return absl::FailedPreconditionError(
+          absl::StrCat("process ", process.pid, process.name.empty() ? "" : " (", process.name,
+                       process.name.empty() ? "" : ")", " uses chip ", id));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void DeadClaimSweeper::ReportUnreadable(const std::vector<UnreadableRecord>& unreadable) {
+  std::set<std::string> present;
+  for (const UnreadableRecord& record : unreadable) {
+    present.insert(record.claim_uid);
+    if (!reported_unreadable_.insert(record.claim_uid).second) continue;
+    NodeEvent("ClaimRecordUnreadable",
+              absl::StrCat("the record of the claim with UID ", record.claim_uid,
+                           " cannot be read (", record.error.message(),
+                           "): its chips are withheld until the kubelet unprepares the claim; if "
+                           "its pods are gone for good, remove ",
+                           JoinPath(records_.directory(), record.claim_uid), " on the node"),
+              /*warning=*/true);
+  }
+  reported_unreadable_ = std::move(present);
+}
+
+void DeadClaimSweeper::NodeEvent(const std::string& reason, const std::string& message,
+                                 bool warning) {
+  if (node_uid_.empty()) {
+    const absl::StatusOr<kube::Node> node = client_.GetNode(options_.node_name, kRequestTimeout);
+    if (node.ok()) node_uid_ = node->uid;
+  }
+  const absl::Status sent = client_.CreateEvent({.regarding = {.api_version = "v1",
+                                                               .kind = "Node",
+                                                               .namespace_name = "",
+                                                               .name = options_.node_name,
+                                                               .uid = node_uid_},
+                                                 .reason = reason,
+                                                 .message = message,
+                                                 .warning = warning,
+                                                 .reporting_component = options_.driver,
+                                                 .reporting_instance = options_.node_name},
+                                                kRequestTimeout);
+  if (!sent.ok()) LogWarning("an Event could not be written", {{"error", sent}});
+}
+
+}  // namespace ascend::kubeletplugin

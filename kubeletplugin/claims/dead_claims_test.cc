@@ -1,0 +1,234 @@
+#include "kubeletplugin/claims/dead_claims.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/core/file.h"
+#include "base/core/status_matchers.h"
+#include "base/core/temp_dir.h"
+#include "base/runtime/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kubeletplugin/testing/fake_kube_client.h"
+
+namespace ascend::kubeletplugin {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// One prepared claim "a" of chip 2; a test says what is known about it.
+class DeadClaimsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_THAT(records_.Prepare(), IsOk());
+    ClaimRecord record;
+    record.claim_namespace = "default";
+    record.claim_name = "claim-a";
+    record.claim_uid = "a";
+    RecordedDevice device;
+    device.requests = {"npu"};
+    device.pool = "node-1";
+    device.device = "npu-2";
+    device.chips = {{.physical_id = 2}};
+    record.devices = {device};
+    ASSERT_THAT(records_.Write(record), IsOk());
+  }
+
+  kube::ResourceClaim Claim(const std::string& uid, const std::string& device) {
+    kube::ResourceClaim claim;
+    claim.namespace_name = "default";
+    claim.name = "claim-a";
+    claim.uid = uid;
+    if (!device.empty()) {
+      kube::DeviceResult result;
+      result.driver = "npu.huawei.com";
+      result.pool = "node-1";
+      result.device = device;
+      claim.allocation.emplace().results = {result};
+    }
+    return claim;
+  }
+
+  void Start() {
+    sweeper_ = std::make_unique<DeadClaimSweeper>(
+        DeadClaimSweeper::Options{.driver = "npu.huawei.com",
+                                  .node_name = "node-1",
+                                  .period = absl::Milliseconds(2),
+                                  .periods = 3},
+        records_, client_,
+        DeadClaimSweeper::Sources{
+            .registered =
+                [this] {
+                  MutexLock lock(&mutex_);
+                  ++looks_;
+                  changed_.SignalAll();
+                  return registered_;
+                },
+            .container_uses = [this]() -> absl::StatusOr<std::vector<ContainerUse>> {
+              MutexLock lock(&mutex_);
+              return uses_;
+            },
+            .processes = [this](const std::vector<int>& ids)
+                -> absl::StatusOr<std::vector<vnpu::ChipProcesses>> {
+              EXPECT_THAT(ids, ElementsAre(2));
+              MutexLock lock(&mutex_);
+              return processes_;
+            },
+            .unprepare =
+                [this](const ClaimReference& claim) {
+                  EXPECT_THAT(records_.Remove(claim.uid), IsOk());
+                  MutexLock lock(&mutex_);
+                  unprepared_.push_back(claim.uid);
+                  changed_.SignalAll();
+                  return absl::OkStatus();
+                }});
+  }
+  // After so many looks everything that could happen has happened.
+  void ExpectKept() {
+    MutexLock lock(&mutex_);
+    const int enough = looks_ + 12;
+    while (looks_ < enough && unprepared_.empty()) changed_.Wait(&mutex_);
+    EXPECT_THAT(unprepared_, IsEmpty());
+  }
+  void ExpectReleased() {
+    MutexLock lock(&mutex_);
+    const absl::Duration end = Clock::Real().Monotonic() + absl::Seconds(30);
+    while (unprepared_.empty() && Clock::Real().Monotonic() < end) {
+      changed_.WaitFor(&mutex_, absl::Seconds(1));
+    }
+    EXPECT_THAT(unprepared_, ElementsAre("a"));
+  }
+  template <typename Change>
+  void Set(Change change) {
+    MutexLock lock(&mutex_);
+    change();
+  }
+
+  TempDir dir_;
+  RecordStore records_{dir_.File("claims")};
+  kube::FakeClient client_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool registered_ ABSL_GUARDED_BY(mutex_) = true;
+  absl::StatusOr<std::vector<ContainerUse>> uses_ ABSL_GUARDED_BY(mutex_) =
+      std::vector<ContainerUse>();
+  absl::StatusOr<std::vector<vnpu::ChipProcesses>> processes_ ABSL_GUARDED_BY(mutex_) =
+      std::vector<vnpu::ChipProcesses>{{.physical_id = 2, .known = true}};
+  int looks_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::string> unprepared_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<DeadClaimSweeper> sweeper_;  // goes first
+};
+
+// REC-06: with the whole proof.
+TEST_F(DeadClaimsTest, AClaimThatIsGoneIsReleased) {
+  Start();
+  ExpectReleased();
+  ASSERT_TRUE(client_.WaitUntil([&] { return !client_.events().empty(); }));
+  EXPECT_EQ(client_.events().at(0).reason, "DeadClaimReleased");
+  EXPECT_EQ(client_.events().at(0).regarding.kind, "Node");
+  EXPECT_THAT(client_.events().at(0).message, HasSubstr("default/claim-a (UID a)"));
+}
+
+TEST_F(DeadClaimsTest, ReplacedAndReallocatedClaimsAreReleased) {
+  for (const kube::ResourceClaim& claim :
+       {Claim("another", "npu-2"), Claim("a", "npu-3"), Claim("a", "")}) {
+    client_.SetClaim(claim);
+    Set([&] { unprepared_.clear(); });
+    SetUp();
+    Start();
+    ExpectReleased();
+    sweeper_.reset();
+  }
+}
+
+// REC-06: each part of the proof missing in turn.
+TEST_F(DeadClaimsTest, ALivingClaimIsKept) {
+  client_.SetClaim(Claim("a", "npu-2"));
+  Start();
+  ExpectKept();
+}
+
+TEST_F(DeadClaimsTest, ApiErrorsChangeNothing) {
+  client_.FailGets(absl::UnavailableError("HTTP 500"), 1 << 20);
+  Start();
+  ExpectKept();
+}
+
+TEST_F(DeadClaimsTest, AKubeletThatIsAwayChangesNothing) {
+  Set([&] { registered_ = false; });
+  Start();
+  ExpectKept();
+  Set([&] {
+    registered_ = true;
+    uses_ = absl::UnavailableError("no socket");
+  });
+  ExpectKept();
+  Set([&] { uses_ = std::vector<ContainerUse>(); });
+  ExpectReleased();
+}
+
+TEST_F(DeadClaimsTest, AClaimThatAContainerUsesIsKept) {
+  Set([&] {
+    ContainerUse use;
+    use.pod_namespace = "default";
+    use.claim_name = "claim-a";
+    uses_ = std::vector<ContainerUse>{use};
+  });
+  Start();
+  ExpectKept();
+}
+
+TEST_F(DeadClaimsTest, AChipThatAProcessUsesIsKeptAndReportedOnce) {
+  Set([&] {
+    processes_ = std::vector<vnpu::ChipProcesses>{
+        {.physical_id = 2, .known = true, .processes = {{.pid = 77, .name = "python3"}}}};
+  });
+  Start();
+  ASSERT_TRUE(client_.WaitUntil([&] { return !client_.events().empty(); }));
+  ExpectKept();
+  ASSERT_EQ(client_.events().size(), 1u);
+  EXPECT_EQ(client_.events()[0].reason, "ClaimNotReleased");
+  EXPECT_TRUE(client_.events()[0].warning);
+  EXPECT_THAT(client_.events()[0].message,
+              AllOf(HasSubstr("default/claim-a"), HasSubstr("process 77 (python3) uses chip 2")));
+  Set([&] { processes_ = std::vector<vnpu::ChipProcesses>{{.physical_id = 2, .known = true}}; });
+  ExpectReleased();
+}
+
+TEST_F(DeadClaimsTest, WhatCannotBeToldIsKept) {
+  Set([&] { processes_ = absl::UnavailableError("agent is away"); });
+  Start();
+  ASSERT_TRUE(client_.WaitUntil([&] { return !client_.events().empty(); }));
+  EXPECT_THAT(client_.events()[0].message, HasSubstr("agent is away"));
+  ExpectKept();
+  Set([&] {
+    processes_ =
+        std::vector<vnpu::ChipProcesses>{{.physical_id = 2, .known = false, .error = "hung"}};
+  });
+  ExpectKept();
+  Set([&] { processes_ = std::vector<vnpu::ChipProcesses>(); });
+  ExpectKept();
+}
+
+// REC-03: an Event on the Node, once per record.
+TEST_F(DeadClaimsTest, UnreadableRecordsAreReported) {
+  client_.SetClaim(Claim("a", "npu-2"));
+  ASSERT_THAT(WriteFileAtomically(dir_.File("claims/bad"), "garbage"), IsOk());
+  Start();
+  ExpectKept();
+  ASSERT_EQ(client_.events().size(), 1u);
+  EXPECT_EQ(client_.events()[0].reason, "ClaimRecordUnreadable");
+  EXPECT_EQ(client_.events()[0].regarding.kind, "Node");
+  EXPECT_EQ(client_.events()[0].regarding.name, "node-1");
+  EXPECT_THAT(client_.events()[0].message,
+              AllOf(HasSubstr("UID bad"), HasSubstr("claims/bad on the node")));
+}
+
+}  // namespace
+}  // namespace ascend::kubeletplugin
