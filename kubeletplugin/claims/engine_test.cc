@@ -1379,8 +1379,8 @@ TEST_F(EngineTest, CdiFilesComeBackByThemselves) {
   ASSERT_EQ(::unlink(CdiPath("a").c_str()), 0);
   ASSERT_EQ(::unlink(CdiPath("b").c_str()), 0);
   EXPECT_TRUE(WaitFor([&] { return HasCdi("a") && HasCdi("b"); }));
-  // Removed and made again by somebody else.
-  std::filesystem::remove_all(paths_.cdi_root());
+  // Removed and made again by somebody else. In one step, for it is filled while it is emptied.
+  std::filesystem::rename(paths_.cdi_root(), dir_.File("gone"));
   ::mkdir(paths_.cdi_root().c_str(), 0755);
   EXPECT_TRUE(WaitFor([&] { return HasCdi("a") && HasCdi("b"); }));
   // Removed for good.

@@ -253,6 +253,38 @@ TEST_F(RestClientTest, AnEventThatIsThereAlreadyIsOurs) {
               IsOk());
 }
 
+TEST_F(RestClientTest, AppliesDeviceStatus) {
+  Answer(200, "{}");
+  const DeviceStatus status = {.driver = "npu.huawei.com",
+                               .pool = "n1",
+                               .device = "npu-0",
+                               .share_id = "",
+                               .conditions = {{.type = "Ready",
+                                               .reason = "Prepared",
+                                               .message = "m",
+                                               .last_transition_time = "2026-11-30T10:00:00Z"}},
+                               .data_json = R"({"a":1})",
+                               .ips = {"10.0.0.1/32"}};
+  ASSERT_THAT(client_->ApplyDeviceStatus("ns", "c", "u", "npu.huawei.com", {status}, kLong),
+              IsOk());
+  const Request request = Seen();
+  EXPECT_EQ(request.method, "PATCH");
+  EXPECT_EQ(request.target,
+            "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/c/status"
+            "?force=true&fieldManager=npu.huawei.com");
+  EXPECT_EQ(request.headers.at("content-type"), "application/apply-patch+yaml");
+  EXPECT_EQ(Json::parse(request.body), Json::parse(R"({
+    "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+    "metadata": {"name": "c", "namespace": "ns", "uid": "u"},
+    "status": {"devices": [{
+      "driver": "npu.huawei.com", "pool": "n1", "device": "npu-0",
+      "conditions": [{"type": "Ready", "status": "True", "reason": "Prepared", "message": "m",
+                      "lastTransitionTime": "2026-11-30T10:00:00Z"}],
+      "data": {"a": 1}, "networkData": {"ips": ["10.0.0.1/32"]}}]}})"));
+  EXPECT_THAT(client_->ApplyDeviceStatus("ns", "../x", "u", "m", {}, kLong),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
 // --- errors ---
 
 struct ErrorCase {

@@ -131,6 +131,29 @@ absl::StatusOr<json> ToStatusOr(StoreResult result) {
   return std::move(result.object);
 }
 
+// Server-side apply of a claim's status.devices, as far as one driver needs it: a manager owns the
+// entries of the driver of its name. The error is the server's text for a 422.
+absl::StatusOr<json> ApplyToMergePatch(const StoreResult& present, const json& body,
+                                       const std::string& manager) {
+  if (manager.empty()) return absl::InvalidArgumentError("fieldManager: Required value");
+  if (!body.is_object() || !body.contains("status")) {
+    return absl::InvalidArgumentError("body has no status");
+  }
+  if (!present.ok()) return json::object();  // MergePatch tells
+  const std::string uid = body.value("/metadata/uid"_json_pointer, "");
+  if (!uid.empty() && uid != present.object["metadata"].value("uid", "")) {
+    return absl::InvalidArgumentError("metadata.uid: Invalid value: field is immutable");
+  }
+  json devices = json::array();
+  for (const json& device : present.object.value("/status/devices"_json_pointer, json::array())) {
+    if (device.value("driver", "") != manager) devices.push_back(device);
+  }
+  for (const json& device : body["status"].value("devices", json::array())) {
+    devices.push_back(device);
+  }
+  return json{{"status", {{"devices", std::move(devices)}}}};
+}
+
 // Writes the status of `object` as well, if its kind keeps that apart and `written` went well.
 StoreResult WithStatus(ObjectStore& store, const ResourceType& type, const std::string& space,
                        const json& object, StoreResult written) {
@@ -478,8 +501,17 @@ class ApiServer::Impl {
       result =
           store_.Update(type, target.namespace_name, target.name, std::move(body), target.status);
     } else if (verb == "patch" && !target.name.empty()) {
-      if (HeaderValue(request, "content-type") != "application/merge-patch+json") {
-        return {.error = PlainError(415, "only application/merge-patch+json is known here")};
+      const std::string content_type = HeaderValue(request, "content-type");
+      if (content_type == "application/apply-patch+yaml" && target.status) {
+        absl::StatusOr<json> patch =
+            ApplyToMergePatch(store_.Get(type, target.namespace_name, target.name), body,
+                              QueryValue(request, "fieldManager"));
+        if (!patch.ok()) {
+          return {.error = PlainError(422, std::string(patch.status().message()))};
+        }
+        body = *std::move(patch);
+      } else if (content_type != "application/merge-patch+json") {
+        return {.error = PlainError(415, "this content type is not known here")};
       }
       result = store_.MergePatch(type, target.namespace_name, target.name, body, target.status);
     } else if (verb == "delete") {

@@ -187,6 +187,33 @@ TEST_F(ApiServerTest, ClaimStatusIsASubresource) {
   EXPECT_EQ(Do("GET", "/apis/resource.k8s.io/v1/namespaces/other/resourceclaims/job").status, 404);
 }
 
+TEST_F(ApiServerTest, ApplyReplacesTheEntriesOfOneDriver) {
+  const std::string path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+  const std::string apply = "Content-Type: application/apply-patch+yaml\r\n";
+  const json claim = Do("POST", path,
+                        {{"apiVersion", "resource.k8s.io/v1"},
+                         {"kind", "ResourceClaim"},
+                         {"metadata", {{"name", "job"}}},
+                         {"spec", {{"devices", {{"requests", {{{"name", "npu"}}}}}}}}})
+                         .json();
+  const auto patch = [&](const std::string& uid, const json& devices) {
+    return json{{"metadata", {{"uid", uid}}}, {"status", {{"devices", devices}}}};
+  };
+  const std::string uid = claim["metadata"]["uid"];
+  const std::string as_npu = "/job/status?force=true&fieldManager=npu";
+  const json one = {{{"driver", "npu"}, {"device", "a"}}},
+             two = {{{"driver", "npu"}, {"device", "b"}}},
+             nic = {{{"driver", "nic"}, {"device", "c"}}};
+  EXPECT_EQ(Do("PATCH", path + "/job/status?fieldManager=nic", patch(uid, nic), apply).status, 200);
+  EXPECT_EQ(Do("PATCH", path + as_npu, patch(uid, one), apply).status, 200);
+  const json applied = Do("PATCH", path + as_npu, patch(uid, two), apply).json();
+  EXPECT_EQ(applied["status"]["devices"], json::array({nic[0], two[0]}));
+  EXPECT_EQ(Do("PATCH", path + as_npu, patch("another", one), apply).status, 422);
+  EXPECT_EQ(Do("PATCH", path + "/job/status", patch(uid, one), apply).status, 422);
+  EXPECT_EQ(Do("PATCH", path + "/none/status?fieldManager=npu", patch(uid, one), apply).status,
+            404);
+}
+
 TEST_F(ApiServerTest, EventsNeedTheirFields) {
   const std::string path = "/apis/events.k8s.io/v1/namespaces/default/events";
   json event = {{"apiVersion", "events.k8s.io/v1"},

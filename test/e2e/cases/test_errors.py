@@ -38,13 +38,6 @@ def replaced_node(major=None):
         os.chown(NODE, status.st_uid, status.st_gid)
 
 
-@pytest.mark.smoke
-def test_unknown_option(ns, note):
-    config = {"apiVersion": "npu.huawei.com/v1alpha1", "kind": "NpuConfig", "deviceShare": True}
-    ns.create(template("chip", request(), config=config), claim_pod())
-    note(ns.wait_message("victim", FAILED_PREPARE, "deviceShare"))
-
-
 def test_missing_device_node(ns, note):
     ns.create(template("chip", request(selectors=[on_chip(CHIP)])))
     with replaced_node():
