@@ -25,6 +25,7 @@
 #include "kubeletplugin/claims/record_store.h"
 #include "kubeletplugin/claims/shared_use.h"
 #include "kubeletplugin/inventory_file.h"
+#include "kubeletplugin/node_monitor.h"
 #include "kubeletplugin/service/dra_service.h"
 #include "kubeletplugin/service/health_server.h"
 #include "kubeletplugin/service/plugin_server.h"
@@ -114,6 +115,9 @@ class Plugin::Impl {
     });
     ASCEND_RETURN_IF_ERROR(engine_.Start());
 
+    node_monitor_ = std::make_unique<NodeMonitor>(
+        NodeMonitor::Options{.driver = paths_.driver_name(), .node_name = options.node_name},
+        *client_, [this] { WakePublisher(); });
     publisher_ = std::make_unique<SlicePublisher>(
         SlicePublisher::Options{.driver = paths_.driver_name(), .node_name = options.node_name},
         *client_, PublisherRole(paths_.publisher_directory(), BootTimeNanos()),
@@ -210,7 +214,8 @@ class Plugin::Impl {
     if (contents.ok()) {
       const Quarantine quarantine = FindQuarantine(contents->unreadable, paths_);
       for (const auto& [id, record] : quarantine.chips) wanted.inputs.quarantined_chips.insert(id);
-      wanted.inputs.all_quarantined = !quarantine.unknown.empty();
+      if (!quarantine.unknown.empty()) wanted.inputs.withhold_free = "withheld";
+      if (node_monitor_->device_plugin_active()) wanted.inputs.withhold_free = "device-plugin";
       wanted.inputs.records = std::move(contents->records);
       // Only from the agent: which processes there were before it answered says nothing of now.
       wanted.inputs.busy_chips = busy_chips_.Update(view.inventory.get(), wanted.inputs.records,
@@ -249,6 +254,14 @@ class Plugin::Impl {
     publisher_->Wake();
   }
 
+  void WakePublisher() {
+    {
+      MutexLock lock(&mutex_);
+      if (!started_) return;  // it looks at everything when it starts
+    }
+    publisher_->Wake();
+  }
+
   void RecordsChanged() {
     {
       MutexLock lock(&mutex_);
@@ -275,6 +288,7 @@ class Plugin::Impl {
 
   BusyChips busy_chips_;  // the publisher's thread's
   std::unique_ptr<SlicePublisher> publisher_;
+  std::unique_ptr<NodeMonitor> node_monitor_;
   std::unique_ptr<SharedUseMonitor> shared_use_;
   std::unique_ptr<DeviceStatusWriter> device_status_;
   std::unique_ptr<agent::Client> agent_;

@@ -15,6 +15,7 @@
 #define ASCEND_DRA_KUBELETPLUGIN_KUBE_CLIENT_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,8 @@ bool HasCause(const absl::Status& status, absl::string_view reason);
 struct Node {
   std::string name;
   std::string uid;
+  std::string container_runtime_version;           // "containerd://2.1.4"; empty = unknown
+  std::map<std::string, std::string> allocatable;  // resource name -> quantity
 };
 
 struct ObjectReference {  // what an Event is about

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -63,6 +64,19 @@ class JsonReader {
     const JsonReader reader(*member, this, key, -1);
     if (!member->is_object()) return reader.Error("not an object");
     return read(reader);
+  }
+
+  // An object of strings under free names.
+  absl::Status Read(const char* key, std::map<std::string, std::string>* out) const {
+    return Object(key, [&](const JsonReader& map) -> absl::Status {
+      for (const auto& [name, member] : map.value_.items()) {
+        if (!member.is_string()) {
+          return JsonReader(member, &map, name, -1).Error("not a string");
+        }
+        (*out)[name] = member.get<std::string>();
+      }
+      return absl::OkStatus();
+    });
   }
 
   // An array of objects. `read`: (const JsonReader& element) -> absl::Status.

@@ -124,6 +124,13 @@ absl::StatusOr<Node> ParseNodeText(absl::string_view text) {
   if (node.name.empty() || node.uid.empty()) {
     return absl::InvalidArgumentError("metadata: name or uid is missing");
   }
+  ASCEND_RETURN_IF_ERROR(root.Object("status", [&](const JsonReader& status) {
+    absl::Status read = status.Object("nodeInfo", [&](const JsonReader& info) {
+      return info.Read("containerRuntimeVersion", &node.container_runtime_version);
+    });
+    read.Update(status.Read("allocatable", &node.allocatable));
+    return read;
+  }));
   return node;
 }
 

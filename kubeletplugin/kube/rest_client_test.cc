@@ -108,6 +108,19 @@ TEST_F(RestClientTest, RefusesNamesThatLeaveThePath) {
             "/apis/resource.k8s.io/v1/namespaces/n%20s/resourceclaims/a%3fb%23%25%0a");
 }
 
+TEST_F(RestClientTest, ReadsWhatANodeRunsAndOffers) {
+  Answer(200, R"({"metadata": {"name": "n1", "uid": "u"}, "status": {
+    "allocatable": {"cpu": "8", "huawei.com/Ascend910": "8"},
+    "nodeInfo": {"containerRuntimeVersion": "containerd://2.1.4"}}})");
+  const absl::StatusOr<Node> node = client_->GetNode("n1", kLong);
+  ASSERT_THAT(node, IsOk());
+  EXPECT_EQ(node->container_runtime_version, "containerd://2.1.4");
+  EXPECT_EQ(node->allocatable.at("huawei.com/Ascend910"), "8");
+  Answer(200, R"({"metadata": {"name": "n1", "uid": "u"}, "status": {"allocatable": {"cpu": 8}}})");
+  EXPECT_THAT(client_->GetNode("n1", kLong),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("status.allocatable.cpu")));
+}
+
 TEST_F(RestClientTest, GetsANode) {
   Answer(200, R"({"kind":"Node","metadata":{"name":"n1","uid":"n-1"},"status":{}})");
   const auto node = client_->GetNode("n1", kLong);

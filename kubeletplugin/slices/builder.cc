@@ -150,12 +150,14 @@ SlicePlan BuildSlices(const SliceInputs& inputs) {
       const auto holder = held.find(device.name);
       std::optional<std::string> level = TaintLevel(
           device, inputs.health_known, holder == held.end() ? inputs.busy_chips : std::set<int>());
-      const bool withheld =
-          inputs.all_quarantined ||
-          std::any_of(device.chips.begin(), device.chips.end(), [&](const vnpu::Chip& chip) {
-            return inputs.quarantined_chips.count(chip.physical_id) != 0;
-          });
-      if (holder == held.end() && withheld && !level) level = "withheld";
+      if (holder == held.end() && !level) {
+        const bool quarantined =
+            std::any_of(device.chips.begin(), device.chips.end(), [&](const vnpu::Chip& chip) {
+              return inputs.quarantined_chips.count(chip.physical_id) != 0;
+            });
+        if (quarantined) level = "withheld";
+        if (!inputs.withhold_free.empty()) level = inputs.withhold_free;
+      }
       if (holder == held.end() && level && !inputs.server_keeps_taints) continue;
       offered.insert(device.name);
       add(device.name,

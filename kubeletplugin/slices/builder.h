@@ -20,8 +20,9 @@ namespace ascend::kubeletplugin {
 
 // Key of the taint on devices; its value is the level: "lost" (not in the inventory), "absent",
 // "critical", "major", "busy" (in use although no claim holds it), "unknown", "withheld" (it may
-// belong to a claim whose record cannot be read), or "withdrawn": healthy, but only the claim that
-// holds it may keep it (the chip was excluded, or the multi-die policy changed).
+// belong to a claim whose record cannot be read), "device-plugin" (the classic device plugin hands
+// out the same chips), or "withdrawn": healthy, but only the claim that holds it may keep it (the
+// chip was excluded, or the multi-die policy changed).
 inline constexpr char kUnhealthyTaint[] = "npu.huawei.com/unhealthy";
 
 using ClaimRecords = std::vector<std::shared_ptr<const ClaimRecord>>;
@@ -60,7 +61,9 @@ struct SliceInputs {
   // Chips that records which cannot be read hold, or may hold: not offered unless a readable record
   // holds them. See Quarantine.
   std::set<int> quarantined_chips;
-  bool all_quarantined = false;  // nobody knows which: every chip that is free
+  // Not empty: every device that nobody holds is withheld, and this is why ("withheld",
+  // "device-plugin").
+  std::string withhold_free;
   // False on servers that drop taints (before 1.36): sick devices that nobody holds are left out.
   bool server_keeps_taints = true;
 };

@@ -492,11 +492,21 @@ TEST(BuilderTest, QuarantinedChipsAreWithheld) {
   inputs.quarantined_chips = {1, 2};
   EXPECT_THAT(Summary(BuildSlices(inputs)),
               ElementsAre("npu-0", "npu-1*", "npu-2:withheld", "npu-3"));
-  inputs.all_quarantined = true;
+  inputs.withhold_free = "withheld";
   EXPECT_THAT(Summary(BuildSlices(inputs)),
               ElementsAre("npu-0:withheld", "npu-1*", "npu-2:withheld", "npu-3:withheld"));
   inputs.server_keeps_taints = false;
   EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-1*"));
+}
+
+// REG-15: no untainted device while the classic device plugin hands out the same chips.
+TEST(BuilderTest, WithTheDevicePluginNothingFreeIsOffered) {
+  SliceInputs inputs = Inputs({Chip(0), Chip(1)});
+  inputs.records = {Record("npu-1", {1})};
+  inputs.withhold_free = "device-plugin";
+  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0:device-plugin", "npu-1*"));
+  inputs.withhold_free.clear();
+  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0", "npu-1*"));
 }
 
 }  // namespace

@@ -109,7 +109,14 @@ absl::StatusOr<ResourceClaim> FakeClient::GetResourceClaim(const std::string& na
   return answer;
 }
 
+void FakeClient::SetNode(const Node& node) {
+  MutexLock lock(&mutex_);
+  nodes_[node.name] = node;
+}
+
 absl::StatusOr<Node> FakeClient::GetNode(const std::string& name, absl::Duration) {
+  MutexLock lock(&mutex_);
+  if (const auto node = nodes_.find(name); node != nodes_.end()) return node->second;
   return Node{.name = name, .uid = absl::StrCat("uid-of-", name)};
 }
 

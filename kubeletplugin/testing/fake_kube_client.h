@@ -21,6 +21,8 @@ class FakeClient : public Client {
  public:
   // Adds the claim or replaces the one of the same namespace and name.
   void SetClaim(const ResourceClaim& claim);
+  // Without one, every node exists and has nothing.
+  void SetNode(const Node& node);
   void RemoveClaim(const std::string& namespace_name, const std::string& name);
 
   // The next `times` calls fail with `status`, after those that are scripted already.
@@ -76,6 +78,7 @@ class FakeClient : public Client {
   std::vector<Event> events_ ABSL_GUARDED_BY(mutex_);
   std::deque<absl::Status> status_failures_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::vector<DeviceStatus>> statuses_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Node> nodes_ ABSL_GUARDED_BY(mutex_);
   int status_attempts_ ABSL_GUARDED_BY(mutex_) = 0;
   bool block_ ABSL_GUARDED_BY(mutex_) = false;
   int blocked_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,0 +1,90 @@
+#include "kubeletplugin/node_monitor.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kubeletplugin/testing/fake_kube_client.h"
+
+namespace ascend::kubeletplugin {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<std::string> Reasons(const kube::Node& node) {
+  std::vector<std::string> reasons;
+  for (const auto& [reason, message] : NodeProblems(node)) reasons.push_back(reason);
+  return reasons;
+}
+
+// CDI-07
+TEST(NodeProblemsTest, RuntimesWithoutCdi) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
+      {"docker://27.1.0", {"CdiUnsupported"}},
+      {"containerd://1.6.36", {"CdiUnsupported"}},
+      {"containerd://1.7.2", {"CdiMaybeOff"}},
+      {"containerd://1.7.28-k3s1", {"CdiMaybeOff"}},
+      {"containerd://2.0.0", {}},
+      {"containerd://v2.3.1", {}},
+      {"containerd://10.0.0", {}},
+      {"cri-o://1.22.5", {"CdiUnsupported"}},
+      {"cri-o://1.28.0", {}},
+      {"cri-o://1.9.0", {"CdiUnsupported"}},
+      // What cannot be told is not accused.
+      {"containerd://Unknown", {}},
+      {"other://1.0.0", {}},
+      {"containerd", {}},
+      {"", {}},
+  };
+  for (const auto& [runtime, reasons] : cases) {
+    EXPECT_EQ(Reasons({.container_runtime_version = runtime}), reasons) << runtime;
+  }
+}
+
+// REG-15
+TEST(NodeProblemsTest, ClassicDevicePlugin) {
+  const auto offers = [](std::map<std::string, std::string> allocatable) {
+    return Reasons({.allocatable = std::move(allocatable)});
+  };
+  const std::vector<std::string> active = {"DevicePluginActive"}, none;
+  EXPECT_EQ(offers({{"cpu", "8"}, {"huawei.com/Ascend910", "8"}}), active);
+  EXPECT_EQ(offers({{"huawei.com/Ascend310P-2c", "1"}}), active);
+  EXPECT_EQ(offers({{"huawei.com/Ascend910", "0"}}), none);
+  EXPECT_EQ(offers({{"cpu", "8"}, {"nvidia.com/gpu", "8"}, {"huawei.com/other", "1"}}), none);
+}
+
+TEST(NodeMonitorTest, ReportsEachProblemOnceAndTellsWhenItEnds) {
+  kube::FakeClient client;
+  client.SetNode({.name = "node-1", .uid = "u", .allocatable = {{"huawei.com/Ascend910", "8"}}});
+  Mutex mutex;
+  CondVar changed;
+  int changes = 0;
+  NodeMonitor monitor(
+      {.driver = "npu.huawei.com", .node_name = "node-1", .period = absl::Milliseconds(1)}, client,
+      [&] {
+        MutexLock lock(&mutex);
+        ++changes;
+        changed.SignalAll();
+      });
+  const auto wait_for_changes = [&](int count) {
+    MutexLock lock(&mutex);
+    while (changes < count) changed.Wait(&mutex);
+  };
+  wait_for_changes(1);
+  EXPECT_TRUE(monitor.device_plugin_active());
+  client.SetNode({.name = "node-1", .uid = "u"});
+  wait_for_changes(2);
+  EXPECT_FALSE(monitor.device_plugin_active());
+  ASSERT_EQ(client.events().size(), 1u);
+  EXPECT_EQ(client.events()[0].reason, "DevicePluginActive");
+  EXPECT_EQ(client.events()[0].regarding.kind, "Node");
+  EXPECT_THAT(client.events()[0].message, HasSubstr("huawei.com/Ascend910: 8"));
+  // Back again is news again.
+  client.SetNode({.name = "node-1", .uid = "u", .allocatable = {{"huawei.com/Ascend910", "8"}}});
+  wait_for_changes(3);
+  EXPECT_TRUE(client.WaitUntil([&] { return client.events().size() == 2; }));
+}
+
+}  // namespace
+}  // namespace ascend::kubeletplugin
