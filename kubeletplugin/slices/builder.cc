@@ -44,6 +44,8 @@ std::optional<std::string> TaintLevel(const NpuDevice& device, bool health_known
         break;
     }
     if (busy_chips.count(chip.physical_id) != 0) consider(2, "busy");
+    // A chip that does not tell its memory is not well, and what it has must not be guessed.
+    if (chip.memory_mib <= 0) consider(1, "unknown");
   }
   if (!health_known) consider(1, "unknown");
   return level;

@@ -499,6 +499,18 @@ TEST(BuilderTest, QuarantinedChipsAreWithheld) {
   EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-1*"));
 }
 
+// SLC-06: no capacity is invented, and no pod is sent there until it is known.
+TEST(BuilderTest, AChipThatDoesNotTellItsMemoryIsKeptFromPods) {
+  std::vector<vnpu::Chip> chips = {Chip(0), Chip(1)};
+  chips[1].memory_mib = 0;
+  const SlicePlan plan = BuildSlices(Inputs(chips));
+  EXPECT_THAT(Summary(plan), ElementsAre("npu-0", "npu-1:unknown"));
+  EXPECT_EQ(Devices(plan)[0].capacity.count("memory"), 1u);
+  EXPECT_EQ(Devices(plan)[1].capacity.count("memory"), 0u);
+  chips[1].memory_mib = 65536;
+  EXPECT_THAT(Summary(BuildSlices(Inputs(chips))), ElementsAre("npu-0", "npu-1"));
+}
+
 // REG-15: no untainted device while the classic device plugin hands out the same chips.
 TEST(BuilderTest, WithTheDevicePluginNothingFreeIsOffered) {
   SliceInputs inputs = Inputs({Chip(0), Chip(1)});
