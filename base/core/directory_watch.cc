@@ -118,32 +118,39 @@ class DirectoryWatch::Impl {
 
   // Waits for events and takes in the whole burst. False: stop.
   bool Wait(bool* changed) {
-    milliseconds timeout = fully_armed_ ? milliseconds(-1) : kRetryArming;
-    std::chrono::steady_clock::time_point deadline;
+    const milliseconds timeout = fully_armed_ ? milliseconds(-1) : kRetryArming;
+    pollfd fds[] = {{stop_.get(), POLLIN, 0}, {inotify_.get(), POLLIN, 0}};
+    if (Poll(fds, 2, timeout) == 0) {
+      *changed = Rearm();
+      return true;
+    }
+    if (fds[0].revents != 0) return false;
     bool any = false;
+    *changed = Drain(&any);
+    // Noise of other entries in a directory on the way must not start a burst.
+    if (!*changed) return true;
+    // The rest of the burst is left to gather: waking for each of its events would cost more.
+    const auto deadline = std::chrono::steady_clock::now() + kLongestBurst;
+    while (std::chrono::steady_clock::now() < deadline) {
+      if (Poll(fds, 1, kQuiet) != 0) return false;
+      any = false;
+      *changed |= Drain(&any);
+      if (!any) break;  // the burst is over
+    }
+    return true;
+  }
+
+  // As ::poll, without its interruptions.
+  static int Poll(pollfd* fds, nfds_t count, milliseconds timeout) {
     while (true) {
-      pollfd fds[] = {{stop_.get(), POLLIN, 0}, {inotify_.get(), POLLIN, 0}};
-      const int ready = ::poll(fds, 2, static_cast<int>(timeout.count()));
-      if (ready < 0 && errno == EINTR) continue;
-      if (fds[0].revents != 0) return false;
-      if (ready == 0 && any) return true;  // the burst is over
-      if (ready == 0) {
-        *changed |= Rearm();
-        return true;
-      }
-      *changed |= Drain();
-      const auto now = std::chrono::steady_clock::now();
-      // Noise of other entries in a directory on the way must not start a burst.
-      if (!*changed) return true;
-      if (!any) deadline = now + kLongestBurst;
-      if (now >= deadline) return true;
-      any = true;
-      timeout = kQuiet;
+      const int ready = ::poll(fds, count, static_cast<int>(timeout.count()));
+      if (ready >= 0) return ready;
+      if (errno != EINTR) return 0;
     }
   }
 
-  // Reads what is there. True if the directory, or what is in it, changed.
-  bool Drain() {
+  // Reads what is there, if `any`thing. True if the directory, or what is in it, changed.
+  bool Drain(bool* any) {
     bool changed = false;
     bool rearm = false;
     alignas(inotify_event) char buffer[16 * (sizeof(inotify_event) + NAME_MAX + 1)];
@@ -151,6 +158,7 @@ class DirectoryWatch::Impl {
       const ssize_t length = ::read(inotify_.get(), buffer, sizeof(buffer));
       if (length < 0 && errno == EINTR) continue;
       if (length <= 0) break;
+      *any = true;
       for (const char* at = buffer; at < buffer + length;) {
         inotify_event event;
         std::memcpy(&event, at, sizeof(event));

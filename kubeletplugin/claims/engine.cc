@@ -71,6 +71,7 @@ void ClaimEngine::Stop() {
   MutexLock lock(&mutex_);
   stop_ = true;
   changed_.SignalAll();
+  restore_wanted_.Signal();
 }
 
 void ClaimEngine::SetRecordsChangedCallback(std::function<void()> callback) {
@@ -102,7 +103,7 @@ absl::Status ClaimEngine::Start() {
   ASCEND_ASSIGN_OR_RETURN(cdi_watch_, DirectoryWatch::Start(cdi_store_.directory(), [this] {
                             MutexLock lock(&mutex_);
                             restore_ = true;
-                            changed_.SignalAll();
+                            restore_wanted_.Signal();
                           }));
   const bool complete = RestoreCdiFiles(Restore::kAll);
   restorer_ = std::thread([this, complete] { RestoreLoop(complete); });
@@ -568,10 +569,10 @@ void ClaimEngine::RestoreLoop(bool complete) {
       const absl::Time deadline = SteadyNow() + options_.restore_retry;
       while (!stop_ && !restore_) {
         if (complete) {
-          changed_.Wait(&mutex_);
+          restore_wanted_.Wait(&mutex_);
         } else if (const absl::Duration left = deadline - SteadyNow();
                    left > absl::ZeroDuration()) {
-          changed_.WaitFor(&mutex_, left);
+          restore_wanted_.WaitFor(&mutex_, left);
         } else {
           break;
         }

@@ -102,6 +102,7 @@ SharedUseMonitor::~SharedUseMonitor() {
 
 void SharedUseMonitor::Wake() {
   MutexLock lock(&mutex_);
+  if (wake_) return;
   wake_ = true;
   changed_.SignalAll();
 }
