@@ -178,7 +178,7 @@ bool IsDirectory(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-absl::Status MakeDirectory(const std::string& path, mode_t mode) {
+absl::Status MakeDirectory(const std::string& path, mode_t mode, bool durable) {
   if (::mkdir(path.c_str(), mode) != 0) {
     const int error = errno;
     if (IsDirectory(path)) return absl::OkStatus();
@@ -192,7 +192,7 @@ absl::Status MakeDirectory(const std::string& path, mode_t mode) {
     const int error = errno;
     return ErrnoToStatus(error, absl::StrCat("chmod ", path));
   }
-  // Else a power cut could take the directory, with all that was written durably inside.
+  if (!durable) return absl::OkStatus();
   ASCEND_ASSIGN_OR_RETURN(const UniqueFd parent, OpenDirectoryFollowing(ParentOf(path)));
   return SyncDirectory(parent.get());
 }
@@ -329,14 +329,14 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) 
   return ListDirectory(fd.get());
 }
 
-absl::Status MakeDirectories(const std::string& path, mode_t mode) {
+absl::Status MakeDirectories(const std::string& path, mode_t mode, bool durable) {
   if (path.empty()) return absl::InvalidArgumentError("no directory name");
   if (IsDirectory(path)) return absl::OkStatus();
   for (size_t slash = path.find('/', 1); slash != std::string::npos;
        slash = path.find('/', slash + 1)) {
-    ASCEND_RETURN_IF_ERROR(MakeDirectory(path.substr(0, slash), mode));
+    ASCEND_RETURN_IF_ERROR(MakeDirectory(path.substr(0, slash), mode, durable));
   }
-  return MakeDirectory(path, mode);
+  return MakeDirectory(path, mode, durable);
 }
 
 std::string JoinPath(absl::string_view directory, absl::string_view name) {

@@ -59,9 +59,10 @@ absl::Status RemoveFileAt(int dir_fd, const std::string& name, bool durable);
 absl::StatusOr<std::vector<std::string>> ListDirectory(int dir_fd);
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
 
-// Creates the directory and its missing parents. A directory that it creates gets exactly `mode`,
-// and its name is durable.
-absl::Status MakeDirectories(const std::string& path, mode_t mode = 0755);
+// Creates the directory and its missing parents. A directory that it creates gets exactly `mode`.
+// `durable` syncs the parent of each that it creates: without that a power cut may take the
+// directory, with all that was written durably inside.
+absl::Status MakeDirectories(const std::string& path, mode_t mode = 0755, bool durable = false);
 
 // `directory`/`name` with exactly one slash between.
 std::string JoinPath(absl::string_view directory, absl::string_view name);

@@ -17,7 +17,7 @@ namespace ascend::kubeletplugin {
 RecordStore::RecordStore(std::string directory) : directory_(std::move(directory)) {}
 
 absl::Status RecordStore::Prepare() {
-  ASCEND_RETURN_IF_ERROR(MakeDirectories(directory_, 0700));
+  ASCEND_RETURN_IF_ERROR(MakeDirectories(directory_, 0700, /*durable=*/true));
   ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
   return RemoveStaleTempFiles(directory.get(), "", kStaleTempFileAge);
 }

@@ -46,7 +46,7 @@ PluginServer::PluginServer(const Paths& paths, std::vector<std::unique_ptr<grpc:
 
 absl::StatusOr<std::unique_ptr<PluginServer>> PluginServer::Start(
     const Paths& paths, std::vector<std::unique_ptr<grpc::Service>> services) {
-  ASCEND_RETURN_IF_ERROR(MakeDirectories(paths.plugin_directory(), 0750));
+  ASCEND_RETURN_IF_ERROR(MakeDirectories(paths.plugin_directory(), 0750, /*durable=*/true));
   ASCEND_RETURN_IF_ERROR(MakeDirectories(paths.registry_directory(), 0750));
 
   std::unique_ptr<PluginServer> server(new PluginServer(paths, std::move(services)));

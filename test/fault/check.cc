@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/core/file.h"
 #include "cdi/json.h"
+#include "kubeletplugin/claims/device_metadata.h"
 
 namespace ascend::fault {
 namespace {
@@ -88,6 +89,14 @@ class Check {
     Require(wanted == present,
             absl::StrCat(when, ": records want the CDI files ", absl::StrJoin(wanted, " "),
                          " but there are ", absl::StrJoin(present, " ")));
+    // Not every record has metadata, but nothing else may.
+    const auto with_metadata = kubeletplugin::ClaimsWithMetadata(node_.paths());
+    if (Require(with_metadata.status(), "device metadata")) {
+      for (const std::string& uid : *with_metadata) {
+        Require(records_.count(uid) != 0,
+                absl::StrCat(when, ": device metadata of ", uid, ", which has no record"));
+      }
+    }
     for (const std::string& file : present) {
       const std::string path = JoinPath(node_.paths().cdi_root(), file);
       CheckMode(path, 0644);

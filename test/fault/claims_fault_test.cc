@@ -282,7 +282,7 @@ TEST_F(ClaimsFaultTest, KilledBeforeACall) {
 }
 
 TEST_F(ClaimsFaultTest, KilledAfterACall) {
-  Run(Jobs(Choose(1, [](const Point& p) { return RunAllPoints() || p.changes; }), "kill-after",
+  Run(Jobs(Choose(3, [](const Point& p) { return RunAllPoints() || p.changes; }), "kill-after",
            {""}, /*dies=*/true));
 }
 
@@ -293,7 +293,7 @@ TEST_F(ClaimsFaultTest, KilledInTheMiddleOfAWrite) {
 // REC-10: a power cut is a reboot, too.
 TEST_F(ClaimsFaultTest, PowerLost) {
   Run(Jobs(RunAllPoints() ? Boundaries()
-                          : Choose(2, [](const Point& p) { return p.changes || p.first_of_step; }),
+                          : Choose(3, [](const Point& p) { return p.changes || p.first_of_step; }),
            "power", {"lost", "kept", "mixed"}, /*dies=*/true, kNextBoot));
 }
 
@@ -321,6 +321,20 @@ TEST_F(ClaimsFaultTest, ACallIsInterrupted) {
 // REC-03, ORD-10: everything that can do without room goes on, and all is well once there is some.
 TEST_F(ClaimsFaultTest, TheDiskIsFull) {
   Run(Jobs(Choose(2, [](const Point& p) { return p.needs_room; }), "full", {""}, /*dies=*/false));
+}
+
+// Waits follow the monotonic clock: one that followed the wall clock would go on for a day. The
+// calls after the wait for a held chip are others than in the scenario without it.
+TEST_F(ClaimsFaultTest, TheWallClockJumps) {
+  bool waited = false;
+  Run(Jobs(Choose(4,
+                  [&](const Point& p) {
+                    const bool wait = p.step == "refuse thief";
+                    waited |= wait && absl::StartsWith(p.text, "close") &&
+                              absl::EndsWith(p.text, "/chip-0");
+                    return !waited && (wait || p.number % 8 == 0);
+                  }),
+           "jump", {"-86400", "86400"}, /*dies=*/false));
 }
 
 }  // namespace

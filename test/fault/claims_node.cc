@@ -132,7 +132,7 @@ ClaimsNode::ClaimsNode(const std::string& state, const std::string& host,
       inventory_(std::make_shared<const vnpu::Inventory>(EightChips())) {
   options_.node_name = kNodeName;
   options_.boot_id = boot_id;
-  options_.holder_wait = absl::ZeroDuration();  // no holder of the scenario goes by itself
+  options_.holder_wait = absl::ZeroDuration();
   options_.restore_retry = absl::Milliseconds(5);
   for (const std::string& uid : ClaimUids()) {
     kube::ResourceClaim claim;
@@ -146,6 +146,8 @@ ClaimsNode::ClaimsNode(const std::string& state, const std::string& host,
 }
 
 ClaimsNode::~ClaimsNode() = default;
+
+void ClaimsNode::FailNextGet() { client_.FailGets(absl::UnavailableError("no API server")); }
 
 absl::Status ClaimsNode::Start() {
   plugin_.reset();

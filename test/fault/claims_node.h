@@ -31,6 +31,12 @@ class ClaimsNode {
 
   ~ClaimsNode();
 
+  // From the next start on: a Prepare waits so long for a chip that is held. Nobody lets go of one
+  // of the scenario meanwhile.
+  void set_holder_wait(absl::Duration wait) { options_.holder_wait = wait; }
+  // The next question to the API server gets no answer and has to be asked again after a pause.
+  void FailNextGet();
+
   // A new plugin process, as it were.
   absl::Status Start();
 

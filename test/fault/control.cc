@@ -16,7 +16,6 @@ void Tell(const char* function, Arguments... arguments) {
 
 void BeginStep(const std::string& step) { Tell("ascend_fault_step", step.c_str()); }
 void HealFault() { Tell("ascend_fault_heal"); }
-void JumpClock(int64_t seconds) { Tell("ascend_fault_jump", seconds); }
 
 Uncounted::Uncounted() { Tell("ascend_fault_pause", 1); }
 Uncounted::~Uncounted() { Tell("ascend_fault_pause", 0); }

@@ -3,7 +3,6 @@
 #ifndef ASCEND_DRA_TEST_FAULT_CONTROL_H_
 #define ASCEND_DRA_TEST_FAULT_CONTROL_H_
 
-#include <cstdint>
 #include <string>
 
 namespace ascend::fault {
@@ -12,8 +11,6 @@ namespace ascend::fault {
 void BeginStep(const std::string& step);
 // The disk has room again.
 void HealFault();
-// The wall clock jumps.
-void JumpClock(int64_t seconds);
 
 // Calls made meanwhile do not count and are not harmed.
 class Uncounted {

@@ -10,6 +10,7 @@ namespace ascend::fault {
 enum class Trouble {
   kNone,     // every call succeeds at once (the refused one apart)
   kOneCall,  // one system call fails: an operation may fail once, and succeeds when tried again
+  kClock,    // none, but calls have to wait for something, as long as they say
   kFull,     // the disk is full from some point on, until all steps are done
 };
 

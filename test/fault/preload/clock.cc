@@ -1,23 +1,27 @@
-// A wall clock that jumps: ascend_fault_jump(). The monotonic clocks go on.
+// A wall clock that jumps. The monotonic clocks go on.
 #include <sys/time.h>
 #include <time.h>
 
 #include <atomic>
 
+#include "test/fault/preload/harness.h"
 #include "test/fault/preload/raw.h"
 
+namespace ascend::fault {
 namespace {
-std::atomic<int64_t> jump{0};  // seconds
+std::atomic<int64_t> ahead{0};  // seconds
 }  // namespace
 
-#define ASCEND_FAULT_EXPORT extern "C" __attribute__((visibility("default")))
+void JumpWallClock(int64_t seconds) { ahead = seconds; }
 
-ASCEND_FAULT_EXPORT void ascend_fault_jump(int64_t seconds) { jump += seconds; }
+}  // namespace ascend::fault
+
+#define ASCEND_FAULT_EXPORT extern "C" __attribute__((visibility("default")))
 
 ASCEND_FAULT_EXPORT int clock_gettime(clockid_t clock, timespec* now) noexcept {
   const long result = ::syscall(SYS_clock_gettime, clock, now);
   if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) {
-    now->tv_sec += jump;
+    now->tv_sec += ascend::fault::ahead;
   }
   return static_cast<int>(result);
 }

@@ -69,7 +69,8 @@ Harness::Harness(const char* roots, const char* fault, const char* trace) : root
                                                             {"interrupt", Mode::kInterrupt},
                                                             {"torn", Mode::kTorn},
                                                             {"power", Mode::kPower},
-                                                            {"full", Mode::kFull}};
+                                                            {"full", Mode::kFull},
+                                                            {"jump", Mode::kJump}};
   const std::vector<std::string> words = Split(fault);
   bool known = false;
   for (const auto& [name, mode] : kModes) {
@@ -87,6 +88,7 @@ Harness::Harness(const char* roots, const char* fault, const char* trace) : root
     error_ = ErrorOf(last);
     if (error_ == 0) Refuse("unknown error " + last);
   }
+  if (mode_ == Mode::kJump) jump_ = std::strtoll(last.c_str(), nullptr, 10);
   if (mode_ == Mode::kPower) {
     if (last == "kept") {
       cut_ = PowerCut::kKept;
@@ -153,6 +155,9 @@ Harm Harness::Next(const Call& call) {
   switch (mode_) {
     case Mode::kCount:
     case Mode::kFull:
+      return Harm::kNone;
+    case Mode::kJump:
+      JumpWallClock(jump_);
       return Harm::kNone;
     case Mode::kKillBefore:
       Die();

@@ -12,6 +12,7 @@
 //     interrupt:N             the call fails once with EINTR
 //     torn:N                  half of the bytes are written, then SIGKILL
 //     power:N:lost|kept|mixed what was not synced is lost (durable_state.h), then SIGKILL
+//     jump:N:SECONDS          the wall clock jumps before the call
 //     full:N                  from here on whatever needs room fails with ENOSPC
 //
 // A program may steer it by the functions of control.h.
@@ -71,7 +72,8 @@ class Harness {
     kInterrupt,
     kTorn,
     kPower,
-    kFull
+    kFull,
+    kJump
   };
 
   Harness(const char* roots, const char* fault, const char* trace);
@@ -82,6 +84,7 @@ class Harness {
   Mode mode_ = Mode::kCount;
   uint64_t point_ = 0;
   int error_ = EIO;
+  int64_t jump_ = 0;  // seconds
   PowerCut cut_ = PowerCut::kLost;
   int trace_fd_ = -1;
 
@@ -92,6 +95,9 @@ class Harness {
   bool full_ = false;
   DurableState durable_;
 };
+
+// From now on the wall clock, but no other, is so many seconds ahead.
+void JumpWallClock(int64_t seconds);
 
 // Threads made while this is on never count: they work when the clock says so, not the program.
 void SetBackground(bool background);
