@@ -24,6 +24,7 @@ namespace {
 constexpr mode_t kDirectoryMode = 0755;
 constexpr mode_t kFileMode = 0644;  // rootless runtimes read it too
 constexpr absl::string_view kExtension = ".json";
+constexpr int kWriteAttempts = 5;
 
 absl::Status CheckFileName(const std::string& name) {
   if (!absl::EndsWith(name, kExtension) || name.size() == kExtension.size()) {
@@ -118,10 +119,19 @@ absl::Status Store::Write(const std::string& file_name, const Spec& spec,
   ASCEND_RETURN_IF_ERROR(CheckFileName(file_name));
   ASCEND_ASSIGN_OR_RETURN(const std::string text, WriteJson(spec), "CDI file ",
                           JoinPath(directory(), file_name));
-  ASCEND_ASSIGN_OR_RETURN(const UniqueFd fd, OpenOrCreate(options_));
-  if (!options.rewrite_identical && FileHolds(fd.get(), file_name, text)) return absl::OkStatus();
-  return WriteFileAtomicallyAt(fd.get(), file_name, text,
-                               {.mode = kFileMode, .durable = options.durable});
+  absl::Status written;
+  for (int attempt = 0; attempt < kWriteAttempts; ++attempt) {
+    const absl::StatusOr<UniqueFd> fd = OpenOrCreate(options_);
+    if (fd.ok() && !options.rewrite_identical && FileHolds(fd->get(), file_name, text)) {
+      return absl::OkStatus();
+    }
+    written = fd.ok() ? WriteFileAtomicallyAt(fd->get(), file_name, text,
+                                              {.mode = kFileMode, .durable = options.durable})
+                      : fd.status();
+    // Somebody who empties the directory took it, or the temporary file, away under our hands.
+    if (!absl::IsNotFound(written)) break;
+  }
+  return written;
 }
 
 absl::Status Store::Remove(const std::string& file_name) const {

@@ -272,6 +272,28 @@ TEST_F(StoreTest, ADirectoryThatVanishedComesBackWithTheNextWrite) {
   EXPECT_TRUE(store_.Holds(kName, ClaimSpec()));
 }
 
+// Somebody empties the directory, or removes it, while files are written.
+TEST_F(StoreTest, WritesWhileTheDirectoryIsEmptied) {
+  std::atomic<int> written = 0;
+  constexpr int kFiles = 1500;
+  std::thread cleaner([&] {
+    // At most once per file: against somebody who never rests, nobody could write.
+    for (int seen = 0; seen < kFiles; seen = written) {
+      for (const std::string& name :
+           ListDirectory(store_.directory()).value_or(std::vector<std::string>())) {
+        ::unlink(JoinPath(store_.directory(), name).c_str());
+      }
+      ::rmdir(store_.directory().c_str());
+      while (written == seen) std::this_thread::yield();
+    }
+  });
+  for (int i = 0; i < kFiles; ++i) {
+    EXPECT_THAT(store_.Write(kName, ClaimSpec(absl::StrCat(i)), {.durable = false}), IsOk());
+    ++written;
+  }
+  cleaner.join();
+}
+
 TEST_F(StoreTest, AReadOnlyDirectorySaysWhatToDo) {
   ASSERT_EQ(::chmod(temp_.path().c_str(), 0755), 0);
   ASSERT_EQ(::chmod(dir_.c_str(), 0555), 0);

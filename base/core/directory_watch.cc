@@ -187,7 +187,11 @@ class DirectoryWatch::Impl {
       *rearm = true;
       return;
     }
-    if (watched->second.names.count(name) != 0) *rearm = true;
+    if (watched->second.names.count(name) != 0) {
+      *rearm = true;
+      // Also what came and went before anybody looked has changed: it may have held something.
+      if ((event.mask & kEntryEvents) != 0) *changed = true;
+    }
     if (watched->second.is_target && (event.mask & kEntryEvents) != 0) *changed = true;
   }
 

@@ -264,6 +264,18 @@ TEST_F(DirectoryWatchTest, AChangeDuringTheCallIsNotLost) {
   EXPECT_EQ(observer.WaitForCalls(2), 2);
 }
 
+// Somebody may have kept something in it, and wants it back.
+TEST_F(DirectoryWatchTest, ADirectoryThatCameAndWentBetweenTwoLooks) {
+  HeldObserver observer(dir_);
+  RemoveAll(dir_);
+  ASSERT_EQ(observer.WaitForCalls(1), 1);
+  MakeDir(dir_);
+  Touch(dir_ + "/a");
+  RemoveAll(dir_);
+  observer.Release();
+  EXPECT_EQ(observer.WaitForCalls(2), 2);
+}
+
 TEST_F(DirectoryWatchTest, ABurstIsMerged) {
   HeldObserver observer(dir_);
   MakeDir(dir_ + "/a");

@@ -1,6 +1,7 @@
 #include "base/core/temp_dir.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -8,10 +9,15 @@
 
 namespace ascend {
 
-TempDir::TempDir() {
-  char name[] = "/tmp/ascend-XXXXXX";
-  if (::mkdtemp(name) == nullptr) abort();
-  path_ = name;
+TempDir::TempDir() : TempDir("/tmp") {}
+
+TempDir::TempDir(const char* parent) : path_(JoinPath(parent, "ascend-XXXXXX")) {
+  if (::mkdtemp(path_.data()) == nullptr) abort();
+}
+
+TempDir TempDir::InMemory() {
+  constexpr char kMemory[] = "/dev/shm";
+  return TempDir(::access(kMemory, W_OK | X_OK) == 0 ? kMemory : "/tmp");
 }
 
 TempDir::~TempDir() {

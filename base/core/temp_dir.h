@@ -11,6 +11,9 @@ namespace ascend {
 class TempDir {
  public:
   TempDir();
+  // In memory where the system has such a place, else as above: for tests that write so much that
+  // the disk would be what they measure.
+  static TempDir InMemory();
   ~TempDir();
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
@@ -20,6 +23,7 @@ class TempDir {
   std::string File(absl::string_view name) const;
 
  private:
+  explicit TempDir(const char* parent);
   std::string path_;
 };
 

@@ -15,6 +15,7 @@ namespace {
 
 std::atomic<bool> use_json{false};
 std::atomic<int> max_verbosity{0};
+std::atomic<bool> is_silent{false};
 
 spdlog::logger& Logger() {
   static const std::shared_ptr<spdlog::logger> logger = [] {
@@ -67,6 +68,7 @@ void AppendValue(std::string* line, absl::string_view value) {
 }
 
 void Write(absl::string_view level, absl::string_view message, LogFields fields) {
+  if (is_silent.load(std::memory_order_relaxed)) return;
   const std::string time =
       absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone());
   std::string line;
@@ -93,6 +95,7 @@ void Write(absl::string_view level, absl::string_view message, LogFields fields)
 void InitLogging(const LogOptions& options) {
   use_json = options.json;
   max_verbosity = options.verbosity;
+  is_silent = options.silent;
 }
 
 void LogError(absl::string_view message, LogFields fields) { Write("error", message, fields); }

@@ -20,8 +20,9 @@
 namespace ascend {
 
 struct LogOptions {
-  bool json = false;  // --log-format=json
-  int verbosity = 0;  // --v: lines of LogVerbose up to this number are written
+  bool json = false;    // --log-format=json
+  int verbosity = 0;    // --v: lines of LogVerbose up to this number are written
+  bool silent = false;  // no line at all: for tests that would write a hundred thousand
 };
 
 // Call once, early in main(). Before it, lines are written as text with verbosity 0.

@@ -35,6 +35,13 @@ TEST_F(LoggingTest, TextLineHasTimeLevelMessageAndFields) {
                                  "claim=default/job devices=8 admin=false\n"));
 }
 
+TEST_F(LoggingTest, SilentWritesNothingUntilItEnds) {
+  InitLogging({.silent = true});
+  EXPECT_THAT(Capture([] { LogError("x"); }), IsEmpty());
+  InitLogging({});
+  EXPECT_THAT(Capture([] { LogError("x"); }), HasSubstr("msg=x"));
+}
+
 TEST_F(LoggingTest, HostileValuesStayOnOneLine) {
   const std::string line =
       Capture([] { LogWarning("x", {{"error", "a \"b\"\nc\x01"}, {"empty", ""}}); });
