@@ -1,6 +1,7 @@
 #include "kubeletplugin/claims/device_metadata.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -100,8 +101,10 @@ absl::Status WriteMetadataFiles(const ClaimRecord& record, const Paths& paths,
   if (files.empty()) return absl::OkStatus();
   const std::string path = paths.device_metadata_directory(record.claim_uid);
   // Containers of any user read it: the runtime mounts the file, so the directories above stay
-  // shut.
-  ASCEND_RETURN_IF_ERROR(MakeDirectories(path, 0700));
+  // shut. One call where they are there, as nearly always; the parent is only made if missing.
+  if (::mkdir(path.c_str(), 0700) != 0 && errno == ENOENT) {
+    ASCEND_RETURN_IF_ERROR(MakeDirectories(path, 0700));
+  }
   ASCEND_ASSIGN_OR_RETURN(const UniqueFd directory, OpenDirectory(path));
   for (const MetadataFile& file : files) {
     const std::string name = Paths::device_metadata_file(file.request);
