@@ -68,23 +68,23 @@ class DeadClaimsTest : public ::testing::Test {
                   MutexLock lock(&mutex_);
                   ++looks_;
                   changed_.SignalAll();
-                  return registered_;
+                  return known_.registered;
                 },
             .container_uses = [this]() -> absl::StatusOr<std::vector<ContainerUse>> {
               MutexLock lock(&mutex_);
-              return uses_;
+              return known_.uses;
             },
             .processes = [this](const std::vector<int>& ids)
                 -> absl::StatusOr<std::vector<vnpu::ChipProcesses>> {
               EXPECT_THAT(ids, ElementsAre(2));
               MutexLock lock(&mutex_);
-              return processes_;
+              return known_.processes;
             },
             .unprepare =
                 [this](const ClaimReference& claim) {
                   EXPECT_THAT(records_.Remove(claim.uid), IsOk());
                   MutexLock lock(&mutex_);
-                  unprepared_.push_back(claim.uid);
+                  known_.unprepared.push_back(claim.uid);
                   changed_.SignalAll();
                   return absl::OkStatus();
                 }});
@@ -93,21 +93,21 @@ class DeadClaimsTest : public ::testing::Test {
   void ExpectKept() {
     MutexLock lock(&mutex_);
     const int enough = looks_ + 12;
-    while (looks_ < enough && unprepared_.empty()) changed_.Wait(&mutex_);
-    EXPECT_THAT(unprepared_, IsEmpty());
+    while (looks_ < enough && known_.unprepared.empty()) changed_.Wait(&mutex_);
+    EXPECT_THAT(known_.unprepared, IsEmpty());
   }
   void ExpectReleased() {
     MutexLock lock(&mutex_);
     const absl::Duration end = Clock::Real().Monotonic() + absl::Seconds(30);
-    while (unprepared_.empty() && Clock::Real().Monotonic() < end) {
+    while (known_.unprepared.empty() && Clock::Real().Monotonic() < end) {
       changed_.WaitFor(&mutex_, absl::Seconds(1));
     }
-    EXPECT_THAT(unprepared_, ElementsAre("a"));
+    EXPECT_THAT(known_.unprepared, ElementsAre("a"));
   }
   template <typename Change>
   void Set(Change change) {
     MutexLock lock(&mutex_);
-    change();
+    change(known_);
   }
 
   TempDir dir_;
@@ -115,13 +115,15 @@ class DeadClaimsTest : public ::testing::Test {
   kube::FakeClient client_;
   Mutex mutex_;
   CondVar changed_;
-  bool registered_ ABSL_GUARDED_BY(mutex_) = true;
-  absl::StatusOr<std::vector<ContainerUse>> uses_ ABSL_GUARDED_BY(mutex_) =
-      std::vector<ContainerUse>();
-  absl::StatusOr<std::vector<vnpu::ChipProcesses>> processes_ ABSL_GUARDED_BY(mutex_) =
-      std::vector<vnpu::ChipProcesses>{{.physical_id = 2, .known = true}};
+  struct Known {
+    bool registered = true;
+    absl::StatusOr<std::vector<ContainerUse>> uses = std::vector<ContainerUse>();
+    absl::StatusOr<std::vector<vnpu::ChipProcesses>> processes =
+        std::vector<vnpu::ChipProcesses>{{.physical_id = 2, .known = true}};
+    std::vector<std::string> unprepared;
+  };
+  Known known_ ABSL_GUARDED_BY(mutex_);
   int looks_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<std::string> unprepared_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<DeadClaimSweeper> sweeper_;  // goes first
 };
 
@@ -139,7 +141,7 @@ TEST_F(DeadClaimsTest, ReplacedAndReallocatedClaimsAreReleased) {
   for (const kube::ResourceClaim& claim :
        {Claim("another", "npu-2"), Claim("a", "npu-3"), Claim("a", "")}) {
     client_.SetClaim(claim);
-    Set([&] { unprepared_.clear(); });
+    Set([&](auto& known) { known.unprepared.clear(); });
     SetUp();
     Start();
     ExpectReleased();
@@ -161,32 +163,32 @@ TEST_F(DeadClaimsTest, ApiErrorsChangeNothing) {
 }
 
 TEST_F(DeadClaimsTest, AKubeletThatIsAwayChangesNothing) {
-  Set([&] { registered_ = false; });
+  Set([&](auto& known) { known.registered = false; });
   Start();
   ExpectKept();
-  Set([&] {
-    registered_ = true;
-    uses_ = absl::UnavailableError("no socket");
+  Set([&](auto& known) {
+    known.registered = true;
+    known.uses = absl::UnavailableError("no socket");
   });
   ExpectKept();
-  Set([&] { uses_ = std::vector<ContainerUse>(); });
+  Set([&](auto& known) { known.uses = std::vector<ContainerUse>(); });
   ExpectReleased();
 }
 
 TEST_F(DeadClaimsTest, AClaimThatAContainerUsesIsKept) {
-  Set([&] {
+  Set([&](auto& known) {
     ContainerUse use;
     use.pod_namespace = "default";
     use.claim_name = "claim-a";
-    uses_ = std::vector<ContainerUse>{use};
+    known.uses = std::vector<ContainerUse>{use};
   });
   Start();
   ExpectKept();
 }
 
 TEST_F(DeadClaimsTest, AChipThatAProcessUsesIsKeptAndReportedOnce) {
-  Set([&] {
-    processes_ = std::vector<vnpu::ChipProcesses>{
+  Set([&](auto& known) {
+    known.processes = std::vector<vnpu::ChipProcesses>{
         {.physical_id = 2, .known = true, .processes = {{.pid = 77, .name = "python3"}}}};
   });
   Start();
@@ -197,22 +199,24 @@ TEST_F(DeadClaimsTest, AChipThatAProcessUsesIsKeptAndReportedOnce) {
   EXPECT_TRUE(client_.events()[0].warning);
   EXPECT_THAT(client_.events()[0].message,
               AllOf(HasSubstr("default/claim-a"), HasSubstr("process 77 (python3) uses chip 2")));
-  Set([&] { processes_ = std::vector<vnpu::ChipProcesses>{{.physical_id = 2, .known = true}}; });
+  Set([&](auto& known) {
+    known.processes = std::vector<vnpu::ChipProcesses>{{.physical_id = 2, .known = true}};
+  });
   ExpectReleased();
 }
 
 TEST_F(DeadClaimsTest, WhatCannotBeToldIsKept) {
-  Set([&] { processes_ = absl::UnavailableError("agent is away"); });
+  Set([&](auto& known) { known.processes = absl::UnavailableError("agent is away"); });
   Start();
   ASSERT_TRUE(client_.WaitUntil([&] { return !client_.events().empty(); }));
   EXPECT_THAT(client_.events()[0].message, HasSubstr("agent is away"));
   ExpectKept();
-  Set([&] {
-    processes_ =
+  Set([&](auto& known) {
+    known.processes =
         std::vector<vnpu::ChipProcesses>{{.physical_id = 2, .known = false, .error = "hung"}};
   });
   ExpectKept();
-  Set([&] { processes_ = std::vector<vnpu::ChipProcesses>(); });
+  Set([&](auto& known) { known.processes = std::vector<vnpu::ChipProcesses>(); });
   ExpectKept();
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/core/status_matchers.h"
 #include "base/core/temp_dir.h"
+#include "base/runtime/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kubeletplugin/testing/fake_kube_client.h"
@@ -13,7 +14,6 @@
 namespace ascend::kubeletplugin {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -81,9 +81,10 @@ class DeviceStatusWriterTest : public ::testing::Test {
     client_.SetClaim(claim);
     ASSERT_THAT(records_.Write(record), IsOk());
   }
-  std::unique_ptr<DeviceStatusWriter> Start() {
+  std::unique_ptr<DeviceStatusWriter> Start(absl::Duration settle = absl::ZeroDuration()) {
     return std::make_unique<DeviceStatusWriter>(
         DeviceStatusWriter::Options{.driver = "npu.huawei.com",
+                                    .settle = settle,
                                     .min_backoff = absl::Milliseconds(1),
                                     .max_backoff = absl::Milliseconds(2)},
         records_, client_);
@@ -110,6 +111,20 @@ TEST_F(DeviceStatusWriterTest, WritesEachClaimOnce) {
   writer->Wake();
   ASSERT_TRUE(WaitForStatus("b"));
   EXPECT_EQ(client_.status_attempts(), 3);
+}
+
+// The answer to the kubelet is on its way when the record is written.
+TEST_F(DeviceStatusWriterTest, LetsRecordsSettle) {
+  constexpr absl::Duration kSettle = absl::Milliseconds(100);
+  const absl::Duration start = Clock::Real().Monotonic();
+  auto writer = Start(kSettle);
+  Add(Record("a"));
+  writer->Wake();
+  Add(Record("b"));
+  ASSERT_TRUE(WaitForStatus("a"));
+  EXPECT_GE(Clock::Real().Monotonic() - start, kSettle);
+  ASSERT_TRUE(WaitForStatus("b"));
+  writer = Start(absl::Hours(1));  // ends at once nevertheless
 }
 
 TEST_F(DeviceStatusWriterTest, TransientTroubleIsTriedAgainPermanentIsNot) {
