@@ -88,6 +88,7 @@ DeviceStatusWriter::~DeviceStatusWriter() {
 
 void DeviceStatusWriter::Wake() {
   MutexLock lock(&mutex_);
+  if (wake_) return;
   wake_ = true;
   changed_.SignalAll();
 }
@@ -97,17 +98,14 @@ void DeviceStatusWriter::Run() {
   while (true) {
     {
       MutexLock lock(&mutex_);
-      const absl::Duration deadline = Clock::Real().Monotonic() + backoff;
+      while (!stop_ && backoff == absl::ZeroDuration() && !wake_) changed_.Wait(&mutex_);
       // During a back-off a new record does not speed things up: the server is not well.
-      while (!stop_ && (backoff == absl::ZeroDuration() ? !wake_ : true)) {
-        if (backoff == absl::ZeroDuration()) {
-          changed_.Wait(&mutex_);
-        } else if (const absl::Duration left = deadline - Clock::Real().Monotonic();
-                   left > absl::ZeroDuration()) {
-          changed_.WaitFor(&mutex_, left);
-        } else {
-          break;
-        }
+      const absl::Duration deadline =
+          Clock::Real().Monotonic() + (backoff == absl::ZeroDuration() ? options_.settle : backoff);
+      while (!stop_) {
+        const absl::Duration left = deadline - Clock::Real().Monotonic();
+        if (left <= absl::ZeroDuration()) break;
+        changed_.WaitFor(&mutex_, left);
       }
       if (stop_) return;
       wake_ = false;

@@ -33,6 +33,9 @@ class DeviceStatusWriter {
  public:
   struct Options {
     std::string driver;
+    // From a change of the records until it is looked at. The kubelet's answer goes first, and what
+    // comes meanwhile is taken in.
+    absl::Duration settle = absl::Milliseconds(500);
     absl::Duration min_backoff = absl::Seconds(1);
     absl::Duration max_backoff = absl::Minutes(1);
   };
