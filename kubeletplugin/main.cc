@@ -16,6 +16,7 @@
 #include "base/runtime/signals.h"
 #include "grpc/support/log.h"
 #include "kubeletplugin/kube/rest_client.h"
+#include "kubeletplugin/metrics/metrics.h"
 #include "kubeletplugin/options.h"
 #include "kubeletplugin/plugin.h"
 
@@ -24,6 +25,7 @@ namespace {
 
 constexpr int kExitError = 1;
 constexpr int kExitUsage = 2;
+const Metrics::BuildInfo kBuild = {.version = ASCEND_DRA_VERSION, .revision = ASCEND_DRA_REVISION};
 
 void AddFlags(CLI::App& app, PluginOptions* options) {
   app.add_option("--node-name", options->node_name, "This node's name, also its pool's")
@@ -54,6 +56,12 @@ void AddFlags(CLI::App& app, PluginOptions* options) {
                  "TCP port of grpc.health.v1, services liveness and readiness; -1 for none")
       ->check(CLI::Range(-1, 65535))
       ->capture_default_str();
+  app.add_option("--allocations-socket", options->allocations_socket,
+                 "Where allocations and the plugin's metrics are served; empty for nowhere")
+      ->capture_default_str();
+  app.add_option("--allocations-group", options->allocations_group,
+                 "Group that may read them, as the metrics sidecar does")
+      ->capture_default_str();
   app.add_option("--v", options->log.verbosity, "Log verbosity")
       ->check(CLI::Range(0, 10))
       ->capture_default_str();
@@ -62,6 +70,21 @@ void AddFlags(CLI::App& app, PluginOptions* options) {
          [options](const std::string& format) { options->log.json = format == "json"; },
          "Form of the log lines [text]")
       ->check(CLI::IsMember({"text", "json"}));
+  app.add_flag_callback(
+      "--list-metrics",
+      [] {
+        Metrics metrics(kBuild);
+        metrics.SetNodeState([] {
+          return NodeState{.prepared_claims = 0,
+                           .prepared_npus = 0,
+                           .prepared_vnpus = 0,
+                           .unreadable_records = 0,
+                           .cdi_spec_files = 0};
+        });
+        std::cout << DescribeFamilies(metrics.Collect()) << "\n";
+        throw CLI::Success();
+      },
+      "Print name, type, labels and help of every metric as JSON, and exit");
   app.set_version_flag("--version", ASCEND_DRA_VERSION);
 }
 
@@ -81,13 +104,15 @@ absl::StatusOr<DriverConfig> LoadConfig(const PluginOptions& options) {
   return config;
 }
 
-absl::StatusOr<std::unique_ptr<kube::Client>> Connect(const PluginOptions& options) {
+absl::StatusOr<std::unique_ptr<kube::Client>> Connect(const PluginOptions& options,
+                                                      Metrics& metrics) {
   ASCEND_ASSIGN_OR_RETURN(kube::ConnectionConfig connection,
                           options.kubeconfig.empty()
                               ? kube::InClusterConfig()
                               : kube::ConfigFromKubeconfig(options.kubeconfig));
-  return kube::CreateRestClient(std::move(connection),
-                                absl::StrCat("ascend-dra-kubeletplugin/", ASCEND_DRA_VERSION));
+  return kube::CreateRestClient(
+      std::move(connection), absl::StrCat("ascend-dra-kubeletplugin/", ASCEND_DRA_VERSION),
+      [&metrics](const kube::RequestReport& report) { metrics.ApiRequest(report); });
 }
 
 int Fail(int code, const absl::Status& status) {
@@ -108,10 +133,11 @@ int Run(const PluginOptions& options) {
   }
   const absl::StatusOr<DriverConfig> config = LoadConfig(options);
   if (!config.ok()) return Fail(kExitUsage, config.status());
-  absl::StatusOr<std::unique_ptr<kube::Client>> client = Connect(options);
+  Metrics metrics(kBuild);
+  absl::StatusOr<std::unique_ptr<kube::Client>> client = Connect(options, metrics);
   if (!client.ok()) return Fail(kExitError, client.status());
   absl::StatusOr<std::unique_ptr<Plugin>> plugin =
-      Plugin::Start(options, *config, *std::move(client));
+      Plugin::Start(options, *config, *std::move(client), metrics);
   if (!plugin.ok()) return Fail(kExitError, plugin.status());
   LogInfo("serving", {{"healthPort", (*plugin)->health_port()}});
   const int signal = WaitForTerminationSignal();

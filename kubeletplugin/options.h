@@ -20,6 +20,8 @@ struct PluginOptions {
   std::string config_file;  // empty = defaults
   std::string kubeconfig;   // empty = in-cluster
   int health_port = 8084;   // -1 = off, 0 = any free one
+  std::string allocations_socket = "/run/ascend-dra/telemetry/allocations.sock";  // empty = off
+  unsigned allocations_group = 65532;
   LogOptions log;
 };
 

@@ -25,7 +25,11 @@
 #include "kubeletplugin/claims/record_store.h"
 #include "kubeletplugin/claims/shared_use.h"
 #include "kubeletplugin/inventory_file.h"
+#include "kubeletplugin/metrics/measured_operations.h"
+#include "kubeletplugin/metrics/node_state.h"
 #include "kubeletplugin/node_monitor.h"
+#include "kubeletplugin/service/allocations_feed.h"
+#include "kubeletplugin/service/allocations_service.h"
 #include "kubeletplugin/service/dra_service.h"
 #include "kubeletplugin/service/health_server.h"
 #include "kubeletplugin/service/plugin_server.h"
@@ -70,26 +74,32 @@ absl::Status FirstUnseen(const std::vector<UnreadableRecord>& unreadable) {
 class Plugin::Impl {
  public:
   Impl(const PluginOptions& options, const DriverConfig& config, Paths paths, std::string boot_id,
-       std::unique_ptr<kube::Client> client)
+       std::unique_ptr<kube::Client> client, Metrics& metrics)
       : paths_(std::move(paths)),
+        metrics_(metrics),
         boot_id_(std::move(boot_id)),
         device_options_{.excluded_chips = config.excluded_chips},
         client_(std::move(client)),
         records_(paths_.claims_directory()),
         cdi_store_({.directory = paths_.cdi_root()}),
-        engine_({.node_name = options.node_name, .boot_id = boot_id_, .devices = device_options_},
+        engine_({.node_name = options.node_name,
+                 .boot_id = boot_id_,
+                 .devices = device_options_,
+                 .orphan_removed = [this](Orphan kind) { metrics_.OrphanRemoved(kind); }},
                 paths_, *client_, records_, cdi_store_,
                 Injector(HostFiles(options.host_root),
                          {.ascend_visible_devices_void = config.ascend_visible_devices_void,
                           .extra_mounts = config.extra_mounts,
                           .proc_devices = options.proc_devices}),
                 [this] { return KnownInventory(); }),
-        registration_([] {}) {}
+        registration_([this](bool accepted) { metrics_.Registration(accepted); }) {}
 
   ~Impl() {
+    metrics_.SetNodeState(nullptr);
     // Whoever calls in goes first; calls of the kubelet may still need the API server.
     health_server_.reset();
     engine_.Stop();  // what waits for another claim would hold up the end
+    allocations_server_.reset();
     if (server_ != nullptr) server_->Stop(kStopGrace);
     client_->Shutdown();  // what is still under way must not hold up the end
     // Publisher and agent client ask each other. Both are idle before either goes; the members'
@@ -107,6 +117,11 @@ class Plugin::Impl {
       LogWarning("the last inventory is of no use", {{"error", last.status()}});
     }
 
+    records_.SetWriteObserver([this](const absl::Status& status, absl::Duration duration) {
+      metrics_.RecordWritten(status, duration);
+    });
+    metrics_.SetNodeState(
+        [this] { return ReadNodeState(records_, cdi_store_, paths_, registration_.registered()); });
     agent_ = std::make_unique<agent::Client>(
         agent::Client::Options{.socket_path = options.agent_socket}, [this] { AgentChanged(); });
     engine_.SetRecordsChangedCallback([this] { RecordsChanged(); });
@@ -119,7 +134,10 @@ class Plugin::Impl {
         NodeMonitor::Options{.driver = paths_.driver_name(), .node_name = options.node_name},
         *client_, [this] { WakePublisher(); });
     publisher_ = std::make_unique<SlicePublisher>(
-        SlicePublisher::Options{.driver = paths_.driver_name(), .node_name = options.node_name},
+        SlicePublisher::Options{
+            .driver = paths_.driver_name(),
+            .node_name = options.node_name,
+            .observe = [this](const PublishReport& report) { metrics_.SlicesPublished(report); }},
         *client_, PublisherRole(paths_.publisher_directory(), BootTimeNanos()),
         [this] { return WantedSlices(); });
     publisher_->Start();
@@ -132,9 +150,15 @@ class Plugin::Impl {
                               engine_.NotifyChange();
                               RecordsChanged();
                             }));
+    allocations_ = std::make_unique<AllocationsFeed>(paths_.driver_name(), options.node_name,
+                                                     [this] { return records_.ReadAll(); });
     const auto container_uses = [this] {
-      return ListContainerUses(paths_.pod_resources_socket(), paths_.driver_name(),
-                               kPodResourcesTimeout);
+      absl::StatusOr<std::vector<ContainerUse>> uses = ListContainerUses(
+          paths_.pod_resources_socket(), paths_.driver_name(), kPodResourcesTimeout);
+      const absl::Time now = Clock::Real().Now();
+      metrics_.PodResourcesAsked(uses.status(), now);
+      allocations_->UsesListed(uses, now);
+      return uses;
     };
     shared_use_ = std::make_unique<SharedUseMonitor>(
         SharedUseMonitor::Options{.driver = paths_.driver_name(), .node_name = options.node_name},
@@ -144,14 +168,19 @@ class Plugin::Impl {
     dead_claims_ = std::make_unique<DeadClaimSweeper>(
         DeadClaimSweeper::Options{.driver = paths_.driver_name(), .node_name = options.node_name},
         records_, *client_,
-        DeadClaimSweeper::Sources{
-            .registered = [this] { return registration_.registered(); },
-            .container_uses = container_uses,
-            .processes =
-                [this](const std::vector<int>& physical_ids) {
-                  return agent_->ListProcesses(physical_ids, kProcessesTimeout);
-                },
-            .unprepare = [this](const ClaimReference& claim) { return engine_.Unprepare(claim); }});
+        DeadClaimSweeper::Sources{.registered = [this] { return registration_.registered(); },
+                                  .container_uses = container_uses,
+                                  .processes =
+                                      [this](const std::vector<int>& physical_ids) {
+                                        return agent_->ListProcesses(physical_ids,
+                                                                     kProcessesTimeout);
+                                      },
+                                  .unprepare =
+                                      [this](const ClaimReference& claim) {
+                                        absl::Status status = engine_.Unprepare(claim);
+                                        if (status.ok()) metrics_.OrphanRemoved(Orphan::kClaim);
+                                        return status;
+                                      }});
     {
       MutexLock lock(&mutex_);
       started_ = true;
@@ -160,14 +189,16 @@ class Plugin::Impl {
 
     pool_ = std::make_unique<TaskPool>(kMaxConcurrentOperations);
     std::vector<std::unique_ptr<grpc::Service>> services;
-    const ClaimOperations operations = {
-        .prepare = [this](const ClaimReference& claim) { return engine_.Prepare(claim); },
-        .unprepare = [this](const ClaimReference& claim) { return engine_.Unprepare(claim); }};
+    const ClaimOperations operations = MeasureOperations(
+        {.prepare = [this](const ClaimReference& claim) { return engine_.Prepare(claim); },
+         .unprepare = [this](const ClaimReference& claim) { return engine_.Unprepare(claim); }},
+        metrics_);
     services.push_back(MakeDraServiceV1(operations, *pool_));
     services.push_back(MakeDraServiceV1beta1(operations, *pool_));
     services.push_back(
         MakeRegistrationService(paths_.driver_name(), paths_.service_socket(), registration_));
     ASCEND_ASSIGN_OR_RETURN(server_, PluginServer::Start(paths_, std::move(services)));
+    ServeAllocations(options);
     if (options.health_port >= 0) {
       ASCEND_ASSIGN_OR_RETURN(
           health_server_,
@@ -235,6 +266,20 @@ class Plugin::Impl {
     return wanted;
   }
 
+  // What cannot be served costs metrics, not claims.
+  void ServeAllocations(const PluginOptions& options) {
+    if (options.allocations_socket.empty()) return;
+    auto server = AllocationsServer::Start(
+        {.socket = options.allocations_socket, .group = options.allocations_group}, metrics_,
+        *allocations_);
+    if (server.ok()) {
+      allocations_server_ = *std::move(server);
+    } else {
+      LogError("allocations and metrics are not served; claims do not depend on it",
+               {{"path", options.allocations_socket}, {"error", server.status()}});
+    }
+  }
+
   void AgentChanged() {
     {
       MutexLock lock(&mutex_);
@@ -270,9 +315,11 @@ class Plugin::Impl {
     publisher_->Wake();
     shared_use_->Wake();
     device_status_->Wake();
+    allocations_->RecordsChanged();
   }
 
   const Paths paths_;
+  Metrics& metrics_;
   const std::string boot_id_;
   const DeviceOptions device_options_;
   std::shared_ptr<const vnpu::Inventory> last_boot_inventory_;
@@ -289,6 +336,7 @@ class Plugin::Impl {
   BusyChips busy_chips_;  // the publisher's thread's
   std::unique_ptr<SlicePublisher> publisher_;
   std::unique_ptr<NodeMonitor> node_monitor_;
+  std::unique_ptr<AllocationsFeed> allocations_;
   std::unique_ptr<SharedUseMonitor> shared_use_;
   std::unique_ptr<DeviceStatusWriter> device_status_;
   std::unique_ptr<agent::Client> agent_;
@@ -297,6 +345,7 @@ class Plugin::Impl {
   std::unique_ptr<DirectoryWatch> publisher_watch_;
   std::unique_ptr<TaskPool> pool_;
   std::unique_ptr<PluginServer> server_;
+  std::unique_ptr<AllocationsServer> allocations_server_;
   std::unique_ptr<HealthServer> health_server_;
 };
 
@@ -305,11 +354,12 @@ Plugin::~Plugin() = default;
 
 absl::StatusOr<std::unique_ptr<Plugin>> Plugin::Start(const PluginOptions& options,
                                                       const DriverConfig& config,
-                                                      std::unique_ptr<kube::Client> client) {
+                                                      std::unique_ptr<kube::Client> client,
+                                                      Metrics& metrics) {
   ASCEND_ASSIGN_OR_RETURN(Paths paths, Paths::Create(options.paths));
   ASCEND_ASSIGN_OR_RETURN(std::string boot_id, ReadBootId(options.boot_id_file));
   auto impl = std::make_unique<Impl>(options, config, std::move(paths), std::move(boot_id),
-                                     std::move(client));
+                                     std::move(client), metrics);
   ASCEND_RETURN_IF_ERROR(impl->Start(options));
   return std::unique_ptr<Plugin>(new Plugin(std::move(impl)));
 }

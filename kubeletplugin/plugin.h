@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kubeletplugin/kube/client.h"
+#include "kubeletplugin/metrics/metrics.h"
 #include "kubeletplugin/options.h"
 
 namespace ascend::kubeletplugin {
@@ -16,9 +17,11 @@ class Plugin {
  public:
   // Starts everything and returns as soon as the sockets are served: neither the agent nor the API
   // server needs to be there yet. An error is fatal for the process and says what to change.
+  // `metrics` must outlive the plugin.
   static absl::StatusOr<std::unique_ptr<Plugin>> Start(const PluginOptions& options,
                                                        const DriverConfig& config,
-                                                       std::unique_ptr<kube::Client> client);
+                                                       std::unique_ptr<kube::Client> client,
+                                                       Metrics& metrics);
   // Orderly end: no new calls, running ones finish within a bound, own sockets removed. Slices and
   // prepared claims stay, so a restart is invisible to pods and scheduler.
   ~Plugin();

@@ -6,7 +6,8 @@ set -euo pipefail
 
 build=(g++ cmake ninja-build ccache lld pkg-config protobuf-compiler protobuf-compiler-grpc
   libprotobuf-dev libgrpc++-dev libabsl-dev nlohmann-json3-dev libspdlog-dev libyaml-cpp-dev
-  libcurl4-openssl-dev libssl-dev libcli11-dev libcpp-httplib-dev libgtest-dev libgmock-dev openssl bc)
+  libcurl4-openssl-dev libssl-dev libcli11-dev libcpp-httplib-dev libgtest-dev libgmock-dev
+  prometheus-cpp-dev openssl bc)
 lint=(clang-19 clang-format-19 clang-tidy-19 shellcheck python3)
 cdi=(podman runc busybox-static jq)
 fuzz=(clang-19 libclang-rt-19-dev)

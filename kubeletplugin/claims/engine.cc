@@ -18,6 +18,7 @@
 #include "base/core/status_macros.h"
 #include "base/runtime/logging.h"
 #include "kubeletplugin/claims/claim_gate.h"
+#include "kubeletplugin/claims/prepare_error.h"
 #include "kubeletplugin/claims/quarantine.h"
 
 namespace ascend::kubeletplugin {
@@ -305,13 +306,16 @@ std::vector<PreparedDevice> ClaimEngine::Answer(const ClaimRecord& record,
 absl::Status ClaimEngine::WriteInjection(const ClaimRecord& record,
                                          const std::vector<MetadataFile>& metadata,
                                          const cdi::Store::WriteOptions& options) {
-  ASCEND_RETURN_IF_ERROR(injector_.CheckNodes(ChipsOf(record)));
+  ASCEND_RETURN_IF_ERROR(
+      WithReason(injector_.CheckNodes(ChipsOf(record)), PrepareError::kDeviceNode));
   ASCEND_ASSIGN_OR_RETURN(const cdi::Spec spec,
                           injector_.BuildSpec(paths_.cdi_kind(), record, metadata));
   ASCEND_RETURN_IF_ERROR(WriteMetadataFiles(record, paths_, metadata))
       .With("the device metadata cannot be written; check that ",
             paths_.device_metadata_directory(), " is writable and has room");
-  ASCEND_RETURN_IF_ERROR(cdi_store_.Write(paths_.cdi_file(record.claim_uid), spec, options))
+  ASCEND_RETURN_IF_ERROR(
+      WithReason(cdi_store_.Write(paths_.cdi_file(record.claim_uid), spec, options),
+                 PrepareError::kCdiFile))
       .With("the CDI file cannot be written; check that ", cdi_store_.directory(),
             " on the node is writable for the driver and has room");
   return absl::OkStatus();
@@ -333,15 +337,18 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
     for (int id : plan.physical_ids) {
       ASCEND_ASSIGN_OR_RETURN(
           FileLock lock,
-          FileLock::Acquire(paths_.chip_lock(id),
-                            std::min(options_.lock_wait, deadline - SteadyNow())),
+          WithReason(FileLock::Acquire(paths_.chip_lock(id),
+                                       std::min(options_.lock_wait, deadline - SteadyNow())),
+                     PrepareError::kLock),
           "chip ", id);
       chip_locks.push_back(std::move(lock));
     }
     ASCEND_ASSIGN_OR_RETURN(const std::string holder, FindHolder(claim.uid, plan));
     if (!holder.empty()) {
       chip_locks.clear();
-      if (SteadyNow() >= holder_deadline) return absl::FailedPreconditionError(holder);
+      if (SteadyNow() >= holder_deadline) {
+        return WithReason(absl::FailedPreconditionError(holder), PrepareError::kChipHeld);
+      }
       ASCEND_RETURN_IF_ERROR(WaitForChange(seen, holder_deadline)).With(holder);
       continue;
     }
@@ -370,7 +377,7 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
     absl::Status written =
         WriteInjection(plan.record, metadata, {.rewrite_identical = true, .durable = false});
     if (written.ok() && (!existing.ok() || **existing != plan.record)) {
-      written = Annotate(records_.Write(plan.record),
+      written = Annotate(WithReason(records_.Write(plan.record), PrepareError::kRecordWrite),
                          absl::StrCat("the claim record cannot be written; check that ",
                                       records_.directory(), " is writable and has room"));
       if (written.ok()) RecordsChanged();
@@ -477,6 +484,7 @@ void ClaimEngine::SweepOrphans(const RecordStore::Contents& contents) {
     if (removed.ok()) removed = gate->EndGeneration();
     LogInfo("removed the CDI file and metadata of a claim without a record",
             {{"claimUID", uid}, {"result", removed}});
+    if (removed.ok() && options_.orphan_removed) options_.orphan_removed(Orphan::kCdiFile);
   }
 }
 
@@ -496,6 +504,8 @@ void ClaimEngine::SweepStaleClaimLocks() {
     if (!absl::IsNotFound(records_.Read(std::string(uid)).status())) continue;
     if (const absl::Status ended = gate->EndGeneration(); !ended.ok()) {
       LogWarning("stale lock file remains", {{"error", ended}});
+    } else if (options_.orphan_removed) {
+      options_.orphan_removed(Orphan::kClaimLock);
     }
   }
 }

@@ -28,6 +28,7 @@
 #include "cdi/store.h"
 #include "kubeletplugin/claims/device_metadata.h"
 #include "kubeletplugin/claims/injection.h"
+#include "kubeletplugin/claims/orphan.h"
 #include "kubeletplugin/claims/plan.h"
 #include "kubeletplugin/claims/record_store.h"
 #include "kubeletplugin/devices.h"
@@ -62,6 +63,8 @@ class ClaimEngine {
     absl::Duration lock_wait = absl::Seconds(30);
     // How often it is tried again to restore the CDI file of a prepared claim after that failed.
     absl::Duration restore_retry = absl::Seconds(5);
+    // Told of each thing removed that belonged to nobody; null = nobody.
+    std::function<void(Orphan)> orphan_removed;
   };
   // Null until the agent reported for the first time.
   using InventorySource = std::function<std::shared_ptr<const vnpu::Inventory>()>;

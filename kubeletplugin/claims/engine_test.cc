@@ -28,6 +28,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kubeletplugin/claims/claim_gate.h"
+#include "kubeletplugin/claims/prepare_error.h"
 #include "kubeletplugin/testing/fake_host.h"
 #include "kubeletplugin/testing/fake_kube_client.h"
 #include "nlohmann/json.hpp"
@@ -582,8 +583,9 @@ TEST_F(EngineTest, ABusyChipDelaysOnlyItself) {
     EXPECT_THAT(plugin->engine.Prepare(Ref(uid)), IsOk());
   }
   Claim("busy", {Result("npu-0")});
-  EXPECT_THAT(plugin->engine.Prepare(Ref("busy")),
-              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("chip 0")));
+  const absl::Status refused = plugin->engine.Prepare(Ref("busy")).status();
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("chip 0")));
+  EXPECT_EQ(ReasonOf(refused), PrepareError::kLock);
   busy->Release();
   EXPECT_THAT(plugin->engine.Prepare(Ref("busy")), IsOk());
 }
@@ -994,7 +996,9 @@ TEST_F(EngineTest, SharesOfAChipArePreparedSideBySide) {
   // SLC-11: one spelling, whichever the scheduler wrote.
   EXPECT_THAT(Record("a").devices.at(0).consumed_capacity,
               ElementsAre(Pair("aicore", "4"), Pair("memory", "16Gi")));
-  EXPECT_THAT(plugin->engine.Prepare(Ref("whole")), Refused("is still prepared for claim"));
+  const auto whole = plugin->engine.Prepare(Ref("whole"));
+  EXPECT_THAT(whole, Refused("is still prepared for claim"));
+  EXPECT_EQ(ReasonOf(whole.status()), PrepareError::kChipHeld);
   ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
   EXPECT_THAT(plugin->engine.Prepare(Ref("whole")), Refused("default/claim-b"));
   EXPECT_THAT(plugin->engine.Prepare(Ref("b")), IsOk());

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/core/file.h"
 #include "base/core/status_macros.h"
+#include "base/runtime/clock.h"
 #include "kubeletplugin/paths.h"
 
 namespace ascend::kubeletplugin {
@@ -88,20 +89,31 @@ absl::StatusOr<RecordStore::Contents> RecordStore::ReadAll() {
   return contents;
 }
 
+absl::Status RecordStore::Observed(const std::function<absl::Status()>& write) const {
+  const absl::Duration start = Clock::Real().Monotonic();
+  absl::Status status = write();
+  if (observe_) observe_(status, Clock::Real().Monotonic() - start);
+  return status;
+}
+
 absl::Status RecordStore::Write(const ClaimRecord& record) {
   if (!IsSafeClaimUid(record.claim_uid)) {
     return absl::InvalidArgumentError(
         absl::StrCat("claim UID \"", record.claim_uid, "\" cannot be a file name"));
   }
-  ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
-  return WriteFileAtomicallyAt(directory.get(), record.claim_uid, SerializeRecord(record),
-                               {.mode = 0600, .durable = true});
+  return Observed([&]() -> absl::Status {
+    ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
+    return WriteFileAtomicallyAt(directory.get(), record.claim_uid, SerializeRecord(record),
+                                 {.mode = 0600, .durable = true});
+  });
 }
 
 absl::Status RecordStore::Remove(const std::string& claim_uid) {
   if (!IsSafeClaimUid(claim_uid)) return absl::OkStatus();  // no record can have that name
-  ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
-  return RemoveFileAt(directory.get(), claim_uid, /*durable=*/true);
+  return Observed([&]() -> absl::Status {
+    ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
+    return RemoveFileAt(directory.get(), claim_uid, /*durable=*/true);
+  });
 }
 
 }  // namespace ascend::kubeletplugin

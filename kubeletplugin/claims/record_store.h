@@ -3,10 +3,12 @@
 #ifndef ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_STORE_H_
 #define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_STORE_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -51,6 +53,10 @@ class RecordStore {
   // Durable when it returns; a claim without a record is a success.
   absl::Status Remove(const std::string& claim_uid);
 
+  // Told of every Write() and Remove() that reached the disk, or failed to. Set before the first.
+  using WriteObserver = std::function<void(const absl::Status& status, absl::Duration duration)>;
+  void SetWriteObserver(WriteObserver observer) { observe_ = std::move(observer); }
+
   const std::string& directory() const { return directory_; }
 
  private:
@@ -72,7 +78,10 @@ class RecordStore {
                                                                 const std::string& claim_uid)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  absl::Status Observed(const std::function<absl::Status()>& write) const;
+
   const std::string directory_;
+  WriteObserver observe_;
   Mutex mutex_;
   std::map<std::string, Cached> cache_ ABSL_GUARDED_BY(mutex_);
 };

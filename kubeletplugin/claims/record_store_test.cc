@@ -56,6 +56,22 @@ class RecordStoreTest : public ::testing::Test {
   RecordStore store_{dir_.File("plugin/claims")};
 };
 
+TEST_F(RecordStoreTest, TellsOfEveryWrite) {
+  std::vector<absl::Status> told;
+  store_.SetWriteObserver([&](const absl::Status& status, absl::Duration duration) {
+    EXPECT_GT(duration, absl::ZeroDuration());
+    told.push_back(status);
+  });
+  ASSERT_THAT(store_.Write(Record("a", 1)), IsOk());
+  ASSERT_THAT(store_.Remove("a"), IsOk());
+  ASSERT_EQ(::rmdir(store_.directory().c_str()), 0);
+  EXPECT_FALSE(store_.Write(Record("a", 1)).ok());
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_THAT(told[0], IsOk());
+  EXPECT_THAT(told[1], IsOk());
+  EXPECT_THAT(told[2], StatusIs(absl::StatusCode::kNotFound));
+}
+
 TEST_F(RecordStoreTest, WritesReadsAndRemoves) {
   EXPECT_THAT(store_.Read("a"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("a")));
   ASSERT_THAT(store_.Write(Record("a", 1)), IsOk());

@@ -41,14 +41,19 @@ absl::StatusOr<std::vector<ContainerUse>> ListContainerUses(const std::string& s
   for (const auto& pod : response.pod_resources()) {
     for (const auto& container : pod.containers()) {
       for (const auto& resource : container.dynamic_resources()) {
-        const bool ours = std::any_of(
-            resource.claim_resources().begin(), resource.claim_resources().end(),
-            [&](const auto& claim_resource) { return claim_resource.driver_name() == driver; });
-        if (!ours) continue;
+        std::vector<UsedDevice> devices;
+        for (const auto& device : resource.claim_resources()) {
+          if (device.driver_name() != driver) continue;
+          devices.push_back({.pool = device.pool_name(),
+                             .device = device.device_name(),
+                             .share_id = device.share_id()});
+        }
+        if (devices.empty()) continue;
         uses.push_back({.pod_namespace = pod.namespace_(),
                         .pod_name = pod.name(),
                         .container = container.name(),
-                        .claim_name = resource.claim_name()});
+                        .claim_name = resource.claim_name(),
+                        .devices = std::move(devices)});
       }
     }
   }

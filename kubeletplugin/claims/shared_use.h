@@ -22,13 +22,20 @@
 
 namespace ascend::kubeletplugin {
 
+struct UsedDevice {
+  std::string pool;
+  std::string device;
+  std::string share_id;  // empty = none
+};
+
 // One container that references a claim, as the kubelet's PodResources service tells. It lists
 // containers that run side by side: init containers that end first are not among them.
 struct ContainerUse {
   std::string pod_namespace;
   std::string pod_name;
   std::string container;
-  std::string claim_name;  // in the pod's namespace
+  std::string claim_name;           // in the pod's namespace
+  std::vector<UsedDevice> devices;  // ours; all of the claim, whatever the container asked for
 };
 
 // Asks the kubelet; at most 16 MiB, within `timeout`.

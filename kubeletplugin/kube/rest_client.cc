@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/core/status_macros.h"
+#include "base/runtime/clock.h"
 #include "kubeletplugin/kube/errors.h"
 #include "kubeletplugin/kube/http.h"
 #include "kubeletplugin/kube/json_reader.h"
@@ -194,7 +195,8 @@ class StreamWatch : public Watch {
 
 class RestClient : public Client {
  public:
-  explicit RestClient(std::unique_ptr<HttpEngine> engine) : engine_(std::move(engine)) {}
+  RestClient(std::unique_ptr<HttpEngine> engine, RequestObserver observe)
+      : observe_(std::move(observe)), engine_(std::move(engine)) {}
 
   void Shutdown() override { engine_->Shutdown(); }
 
@@ -239,8 +241,14 @@ class RestClient : public Client {
       on_event(std::move(event));
       return absl::OkStatus();
     };
-    handler.on_end = [request_name,
-                      on_end = std::move(on_end)](absl::StatusOr<HttpResponse> response) {
+    RequestReport report = {.kind = KindOfRequest(request.method, request.target),
+                            .watch_begins = true};
+    Observe(report);
+    report.watch_begins = false;
+    handler.on_end = [this, report, request_name,
+                      on_end = std::move(on_end)](absl::StatusOr<HttpResponse> response) mutable {
+      if (response.ok()) report.http_status = response->status;
+      Observe(report);
       if (!response.ok()) {
         on_end(std::move(response).status());
       } else if (!response->ok()) {
@@ -336,9 +344,19 @@ class RestClient : public Client {
   // The body of a 2xx answer.
   absl::StatusOr<std::string> Send(HttpRequest request, absl::Duration timeout) {
     const std::string name = request.Name();
-    ASCEND_ASSIGN_OR_RETURN(HttpResponse response, engine_->Send(std::move(request), timeout));
-    if (!response.ok()) return ResponseError(name, response);
-    return std::move(response.body);
+    RequestReport report = {.kind = KindOfRequest(request.method, request.target)};
+    const absl::Duration start = Clock::Real().Monotonic();
+    absl::StatusOr<HttpResponse> response = engine_->Send(std::move(request), timeout);
+    report.duration = Clock::Real().Monotonic() - start;
+    if (response.ok()) report.http_status = response->status;
+    Observe(report);
+    ASCEND_RETURN_IF_ERROR(response.status());
+    if (!response->ok()) return ResponseError(name, *response);
+    return std::move(response->body);
+  }
+
+  void Observe(const RequestReport& report) const {
+    if (observe_) observe_(report);
   }
 
   template <typename T>
@@ -351,16 +369,19 @@ class RestClient : public Client {
     return result;
   }
 
+  const RequestObserver observe_;  // outlives the engine, whose callbacks use it
   const std::unique_ptr<HttpEngine> engine_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Client>> CreateRestClient(ConnectionConfig config,
-                                                         std::string user_agent) {
+                                                         std::string user_agent,
+                                                         RequestObserver observe) {
   ASCEND_ASSIGN_OR_RETURN(std::unique_ptr<HttpEngine> engine,
                           HttpEngine::Start(config, std::move(user_agent)));
-  return std::unique_ptr<Client>(std::make_unique<RestClient>(std::move(engine)));
+  return std::unique_ptr<Client>(
+      std::make_unique<RestClient>(std::move(engine), std::move(observe)));
 }
 
 }  // namespace ascend::kube

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "kubeletplugin/kube/client.h"
+#include "kubeletplugin/kube/request_report.h"
 
 namespace ascend::kube {
 
@@ -37,9 +38,10 @@ absl::StatusOr<ConnectionConfig> ConfigFromKubeconfig(const std::string& path);
 
 // Starts the client's thread; connects with the first request. Fails if the configuration is
 // contradictory or one of its files cannot be read. `user_agent` like
-// "ascend-dra-kubeletplugin/0.1.0".
+// "ascend-dra-kubeletplugin/0.1.0". `observe` is told of every request.
 absl::StatusOr<std::unique_ptr<Client>> CreateRestClient(ConnectionConfig config,
-                                                         std::string user_agent);
+                                                         std::string user_agent,
+                                                         RequestObserver observe = nullptr);
 
 }  // namespace ascend::kube
 

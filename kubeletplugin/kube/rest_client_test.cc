@@ -423,6 +423,35 @@ TEST_F(RestClientTest, TimesOut) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("within 30ms")));
 }
 
+TEST_F(RestClientTest, TellsOfEveryRequest) {
+  Inbox<RequestReport> reports;
+  auto client = CreateRestClient({.server = server_.url()}, "test/1",
+                                 [&](const RequestReport& report) { reports.Put(report); });
+  ASSERT_THAT(client, IsOk());
+  const auto expect = [&](Verb verb, Resource resource, int status) {
+    const RequestReport report = reports.Take().value_or(RequestReport());
+    EXPECT_STREQ(Name(report.kind.verb), Name(verb));
+    EXPECT_STREQ(Name(report.kind.resource), Name(resource));
+    EXPECT_EQ(report.http_status, status);
+    return report;
+  };
+  Answer(200, kClaim);
+  EXPECT_THAT((*client)->GetResourceClaim("ns", "c", kLong), IsOk());
+  EXPECT_GT(expect(Verb::kGet, Resource::kResourceClaims, 200).duration, absl::ZeroDuration());
+  Answer(503, "busy");
+  EXPECT_FALSE((*client)->GetNode("n", kLong).ok());
+  expect(Verb::kGet, Resource::kNodes, 503);
+  handler_ = [](const Request&, Connection& connection) { connection.WaitForHangUp(); };
+  EXPECT_FALSE((*client)->DeleteResourceSlice("s", "u", absl::Milliseconds(30)).ok());
+  EXPECT_GE(expect(Verb::kDelete, Resource::kResourceSlices, 0).duration, absl::Milliseconds(30));
+  // A watch tells of its begin and of its end.
+  Answer(410, "gone");
+  const auto watch =
+      (*client)->WatchResourceSlices("d", "n", "1", [](SliceEvent) {}, [](absl::Status) {});
+  EXPECT_TRUE(expect(Verb::kWatch, Resource::kResourceSlices, 0).watch_begins);
+  EXPECT_FALSE(expect(Verb::kWatch, Resource::kResourceSlices, 410).watch_begins);
+}
+
 TEST(CreateRestClientTest, RefusesABadConfiguration) {
   EXPECT_THAT(CreateRestClient({.server = "nonsense://"}, "t"),
               StatusIs(absl::StatusCode::kInvalidArgument));

@@ -10,6 +10,7 @@
 
 #include "absl/strings/escaping.h"
 #include "base/core/mutex.h"
+#include "base/runtime/clock.h"
 #include "cdi/text.h"
 #include "dra_v1.grpc.pb.h"
 #include "dra_v1beta1.grpc.pb.h"
@@ -57,8 +58,11 @@ void FillAnswer(const absl::Status& status, auto* entry) {
 // last one is done. Cancellation by the client is ignored on purpose: request and response belong
 // to the call until it is finished, and the work counts even if nobody waits for it.
 template <typename Request, typename Response, typename Operation>
-grpc::ServerUnaryReactor* ForEachClaim(grpc::CallbackServerContext* context, const Request* request,
-                                       Response* response, TaskPool& pool, Operation operation) {
+grpc::ServerUnaryReactor* ForEachClaim(
+    grpc::CallbackServerContext* context, const Request* request, Response* response,
+    TaskPool& pool, Operation operation,
+    std::function<void(const ClaimOperations::CallReport&)> called) {
+  const absl::Duration start = Clock::Real().Monotonic();
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   // By UID, so that a claim named twice is handled once and has one answer.
   std::map<std::string, ClaimReference> claims;
@@ -87,7 +91,12 @@ grpc::ServerUnaryReactor* ForEachClaim(grpc::CallbackServerContext* context, con
         FillAnswer(result, &(*response->mutable_claims())[reference.uid]);
         last = --pending->left == 0;
       }
-      if (last) reactor->Finish(grpc::Status::OK);
+      if (!last) return;
+      if (called) {
+        called(
+            {.cancelled = context->IsCancelled(), .duration = Clock::Real().Monotonic() - start});
+      }
+      reactor->Finish(grpc::Status::OK);
     });
   }
   return reactor;
@@ -103,13 +112,15 @@ class Service final : public Api::CallbackService {
   grpc::ServerUnaryReactor* NodePrepareResources(grpc::CallbackServerContext* context,
                                                  const PrepareRequest* request,
                                                  PrepareResponse* response) override {
-    return ForEachClaim(context, request, response, pool_, operations_.prepare);
+    return ForEachClaim(context, request, response, pool_, operations_.prepare,
+                        operations_.prepare_called);
   }
 
   grpc::ServerUnaryReactor* NodeUnprepareResources(grpc::CallbackServerContext* context,
                                                    const UnprepareRequest* request,
                                                    UnprepareResponse* response) override {
-    return ForEachClaim(context, request, response, pool_, operations_.unprepare);
+    return ForEachClaim(context, request, response, pool_, operations_.unprepare,
+                        operations_.unprepare_called);
   }
 
  private:

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/runtime/task_pool.h"
 #include "kubeletplugin/claims/engine.h"
 
@@ -24,6 +25,15 @@ namespace ascend::kubeletplugin {
 struct ClaimOperations {
   std::function<absl::StatusOr<std::vector<PreparedDevice>>(const ClaimReference&)> prepare;
   std::function<absl::Status(const ClaimReference&)> unprepare;
+
+  // What is told of every call that named claims, when its answer is there; null = nobody. Must
+  // return quickly.
+  struct CallReport {
+    bool cancelled = false;  // the kubelet had given up
+    absl::Duration duration;
+  };
+  std::function<void(const CallReport&)> prepare_called;
+  std::function<void(const CallReport&)> unprepare_called;
 };
 
 // `pool` must outlive the server that serves the service.

@@ -59,7 +59,7 @@ void LeaveSocket(const std::string& path) {
 
 class PluginServerTest : public ::testing::Test {
  protected:
-  PluginServerTest() : state_([] {}), paths_(PathsOf(kPod)), pool_(8) {}
+  PluginServerTest() : state_([](bool) {}), paths_(PathsOf(kPod)), pool_(8) {}
 
   Paths PathsOf(const std::string& pod_uid) const {
     auto paths = Paths::Create({.kubelet_root = dir_.path(),

@@ -72,7 +72,7 @@ void RegistrationState::Notify(bool registered, const std::string& error) {
   } else {
     LogError("the kubelet refused the driver", {{"error", error}});
   }
-  on_change_();
+  on_change_(registered);
 }
 
 std::unique_ptr<grpc::Service> MakeRegistrationService(std::string driver_name,

@@ -18,8 +18,10 @@ namespace ascend::kubeletplugin {
 // What the kubelet last said of our registration. Thread-safe.
 class RegistrationState {
  public:
-  // `on_change` runs after each notification from the kubelet; it must return quickly.
-  explicit RegistrationState(std::function<void()> on_change) : on_change_(std::move(on_change)) {}
+  // `on_change` runs after each notification from the kubelet, with what it said; it must return
+  // quickly.
+  explicit RegistrationState(std::function<void(bool registered)> on_change)
+      : on_change_(std::move(on_change)) {}
 
   bool registered() const;
   // "registered", or why not, for people.
@@ -28,7 +30,7 @@ class RegistrationState {
   void Notify(bool registered, const std::string& error);
 
  private:
-  const std::function<void()> on_change_;
+  const std::function<void(bool)> on_change_;
   mutable Mutex mutex_;
   bool registered_ ABSL_GUARDED_BY(mutex_) = false;
   std::string message_ ABSL_GUARDED_BY(mutex_) = "the kubelet has not registered the driver yet";

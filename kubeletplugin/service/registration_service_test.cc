@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 class RegistrationServiceTest : public ::testing::Test {
  protected:
-  RegistrationServiceTest() : state_([this] { ++changes_; }) {
+  RegistrationServiceTest() : state_([this](bool) { ++changes_; }) {
     service_ = MakeRegistrationService("npu.huawei.com", "/kubelet/dra.sock", state_);
     grpc::ServerBuilder builder;
     const std::string address = absl::StrCat("unix:", dir_.File("s"));

@@ -118,6 +118,18 @@ void SlicePublisher::SetReady(absl::Status status) {
   ready_ = std::move(status);
 }
 
+void SlicePublisher::Report(PublishReport::Event event) const {
+  if (!options_.observe) return;
+  PublishReport report = {.event = event};
+  if (event == PublishReport::Event::kCurrent) {
+    report.slices = &on_server_;
+    for (const auto& [name, slice] : on_server_) {
+      report.generation = std::max(report.generation, slice.pool_generation);
+    }
+  }
+  options_.observe(report);
+}
+
 void SlicePublisher::Run() {
   while (true) {
     const absl::Duration wait = Step();
@@ -166,6 +178,7 @@ absl::Duration SlicePublisher::Step() {
     if (had_role_) {
       LogInfo("a newer instance of the driver publishes the ResourceSlices from now on");
       had_role_ = false;
+      Report(PublishReport::Event::kNotPublisher);
       Forget();
       // What it writes is no edit of ours.
       written_.clear();
@@ -198,6 +211,7 @@ absl::Duration SlicePublisher::Step() {
     last_error_ = std::move(error);
   }
   SetReady(Annotate(status, "ResourceSlices are not published"));
+  Report(PublishReport::Event::kFailed);
   backoff_ = std::clamp(backoff_ * 2, options_.min_backoff, options_.max_backoff);
   wait = std::max(backoff_, kube::RetryAfter(status).value_or(absl::ZeroDuration()));
   not_before_ = Monotonic() + wait;
@@ -429,6 +443,7 @@ absl::Status SlicePublisher::Reconcile(SlicePlan plan, absl::Duration* wait) {
     }
   }
   if (to_write.empty() && obsolete.empty()) {
+    Report(PublishReport::Event::kCurrent);
     SetReady(absl::OkStatus());
     return absl::OkStatus();
   }
@@ -480,6 +495,7 @@ absl::Status SlicePublisher::Reconcile(SlicePlan plan, absl::Duration* wait) {
       ASCEND_RETURN_IF_ERROR(Store(std::move(slice), &existing));
     }
   }
+  Report(PublishReport::Event::kWritten);
   // A server that dropped fields may need another plan at once; else this finds nothing to do.
   *wait = absl::ZeroDuration();
   return absl::OkStatus();

@@ -18,6 +18,7 @@
 #include "base/core/mutex.h"
 #include "kubeletplugin/kube/client.h"
 #include "kubeletplugin/slices/builder.h"
+#include "kubeletplugin/slices/publish_report.h"
 #include "kubeletplugin/slices/publisher_role.h"
 
 namespace ascend::kubeletplugin {
@@ -32,6 +33,7 @@ class SlicePublisher {
     absl::Duration min_backoff = absl::Milliseconds(50);
     absl::Duration max_backoff = absl::Seconds(10);
     absl::Duration request_timeout = absl::Seconds(10);
+    PublishObserver observe;  // null = nobody
   };
   struct Wanted {
     SliceInputs inputs;  // driver, node name and UID, server_keeps_taints are filled in here
@@ -79,6 +81,7 @@ class SlicePublisher {
   absl::Status Store(kube::ResourceSlice slice, const kube::ResourceSlice* existing);
   void NoticeDroppedFields(const kube::ResourceSlice& sent, const kube::ResourceSlice& stored);
   void SetReady(absl::Status status);
+  void Report(PublishReport::Event event) const;
   void Forget();
 
   const Options options_;

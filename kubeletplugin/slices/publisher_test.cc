@@ -502,6 +502,44 @@ TEST_F(PublisherTest, AReplacedNodeOwnsTheRestoredSlices) {
   EXPECT_EQ(server_.Slices()[0]["metadata"]["ownerReferences"][0]["uid"], uid);
 }
 
+TEST_F(PublisherTest, TellsWhatItDid) {
+  Mutex mutex;
+  std::vector<PublishReport::Event> events;
+  int64_t generation = 0;
+  size_t devices = 0;
+  SlicePublisher::Options options = Quick();
+  options.observe = [&](const PublishReport& report) {
+    MutexLock lock(&mutex);
+    events.push_back(report.event);
+    if (report.event != PublishReport::Event::kCurrent) return;
+    generation = report.generation;
+    devices = 0;
+    for (const auto& [name, slice] : *report.slices) devices += slice.devices.size();
+  };
+  Instance& instance = Published(3, options);
+  {
+    MutexLock lock(&mutex);
+    EXPECT_THAT(events,
+                ElementsAre(PublishReport::Event::kWritten, PublishReport::Event::kCurrent));
+    EXPECT_EQ(generation, 1);
+    EXPECT_EQ(devices, 3u);
+  }
+  // A look that finds nothing to do is told too.
+  instance.Settle();
+  {
+    MutexLock lock(&mutex);
+    EXPECT_GE(events.size(), 3u);
+    EXPECT_EQ(events.back(), PublishReport::Event::kCurrent);
+  }
+  // A newer instance takes over.
+  Published(3);
+  EXPECT_TRUE(Eventually([&] {
+    MutexLock lock(&mutex);
+    return events.back() == PublishReport::Event::kNotPublisher;
+  }));
+  instance.publisher().Stop();  // it reports to what ends here
+}
+
 TEST_F(PublisherTest, AForeignEditIsUndoneAfterAWhile) {  // SLC-09
   SlicePublisher::Options options = Quick();
   options.restore_edits_after = absl::Milliseconds(300);

@@ -100,7 +100,8 @@ absl::StatusOr<std::unique_ptr<DriverStack>> DriverStack::Create(StackOptions op
   stack->cdi_root_ =
       JoinPath(stack->cdi_work_dir_.empty() ? stack->root_ : stack->cdi_work_dir_, "cdi");
   ASCEND_RETURN_IF_ERROR(stack->MakeMockNode());
-  for (const std::string& directory : {stack->cdi_root_, stack->Path("control")}) {
+  for (const std::string& directory :
+       {stack->cdi_root_, stack->Path("control"), stack->Path("telemetry")}) {
     ASCEND_RETURN_IF_ERROR(MakeDirectories(directory));
   }
   stack->api_server_.AddNode(o.node_name);
@@ -188,9 +189,15 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> DriverStack::StartExtraPlugin(
                                       "--kubeconfig",
                                       Path("kubeconfig"),
                                       "--health-port",
-                                      "0"};
+                                      "0",
+                                      "--allocations-socket",
+                                      allocations_socket(pod_uid)};
   command.insert(command.end(), options_.plugin_flags.begin(), options_.plugin_flags.end());
   return ChildProcess::Start(command, Path("plugin.log"));
+}
+
+std::string DriverStack::allocations_socket(const std::string& pod_uid) const {
+  return Path(absl::StrCat("telemetry/", pod_uid, ".sock"));
 }
 
 absl::Status DriverStack::StartPlugin(const std::string& pod_uid) {

@@ -62,6 +62,8 @@ class DriverStack {
   ChildProcess& plugin() { return *plugin_; }
   const std::string& root() const { return root_; }
   const std::string& cdi_root() const { return cdi_root_; }
+  // Of the plugin that StartDriver() started as its nth, or that got this UID.
+  std::string allocations_socket(const std::string& pod_uid = "pod-1") const;
   std::string kubelet_root() const { return Path("kubelet"); }
   std::string kubeconfig() const { return Path("kubeconfig"); }
   // Device nodes take root. Without them the driver refuses to prepare claims.

@@ -14,7 +14,7 @@ NAMESPACE, DAEMONSET = "ascend-dra-system", "ascend-dra"
 DAEMONSET_PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/{DAEMONSET}"
 SLICES_PATH = "/apis/resource.k8s.io/v1/resourceslices"
 MOCK_NODE = "/etc/ascend-dra/mock-node"
-_PROGRAMS = ("ascend-npu-agent", "ascend-dra-kubeletplugin", "ascend-mock-node", "ascend_mock_dcmi")
+_PROGRAMS = ("ascend-npu-agent", "ascend-dra-kubeletplugin", "ascend-dra", "ascend-mock-node", "ascend_mock_dcmi")
 
 
 def build_programs():

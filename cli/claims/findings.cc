@@ -1,0 +1,184 @@
+#include "cli/claims/findings.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+
+namespace ascend::cli {
+namespace {
+
+using kubeletplugin::ClaimRecord;
+using kubeletplugin::RecordedChip;
+using kubeletplugin::RecordedDevice;
+using kubeletplugin::RecordStore;
+using kubeletplugin::UnreadableRecord;
+
+constexpr char kRestored[] =
+    "the running driver writes it anew within seconds: if it stays so, see the log of the "
+    "plugin container";
+constexpr char kSwept[] = "the driver removes it when it starts; to remove it now, delete it";
+
+Finding Of(const ClaimRecord& record, std::string kind, std::string path, std::string problem,
+           std::string remedy) {
+  return {.kind = std::move(kind),
+          .claim = record.claim(),
+          .uid = record.claim_uid,
+          .path = std::move(path),
+          .problem = std::move(problem),
+          .remedy = std::move(remedy)};
+}
+
+void CheckUnreadable(const NodeFiles& files, std::vector<Finding>* findings) {
+  for (const UnreadableRecord& bad : files.records.unreadable) {
+    const std::string path = files.RecordPath(bad.claim_uid);
+    findings->push_back(
+        {.kind = "record_unreadable",
+         .uid = bad.claim_uid,
+         .path = path,
+         .problem = std::string(bad.error.message()),
+         .remedy = absl::IsUnimplemented(bad.error)
+                       ? "a newer version of the driver wrote it: upgrade the driver again"
+                       : absl::StrCat("its chips are withheld until the kubelet unprepares the "
+                                      "claim; if its pods are gone for good, delete ",
+                                      path)});
+  }
+}
+
+// The numbers of the chips whose device nodes are in the edits.
+std::set<int> ChipNodes(const cdi::ContainerEdits& edits) {
+  std::set<int> numbers;
+  for (const cdi::DeviceNode& node : edits.device_nodes) {
+    absl::string_view path = node.host_path.empty() ? node.path : node.host_path;
+    int number = 0;
+    if (absl::ConsumePrefix(&path, "/dev/davinci") && absl::SimpleAtoi(path, &number)) {
+      numbers.insert(number);
+    }
+  }
+  return numbers;
+}
+
+// How the CDI file differs from the record in what matters; empty = not at all. It may hold devices
+// that are no chips, which the record does not name.
+std::string Difference(const ClaimRecord& record, const cdi::Spec& spec, const std::string& kind) {
+  if (spec.kind != kind) return absl::StrCat("its kind is ", spec.kind, " and not ", kind);
+  std::map<std::string, std::set<int>> chips;
+  std::set<int> extra = ChipNodes(spec.container_edits);
+  for (const cdi::Device& device : spec.devices) {
+    chips[device.name] = ChipNodes(device.container_edits);
+    extra.insert(chips[device.name].begin(), chips[device.name].end());
+  }
+  for (const RecordedDevice& device : record.devices) {
+    const auto found = chips.find(device.cdi_device);
+    if (found == chips.end()) return absl::StrCat("it has no device ", device.cdi_device);
+    for (const RecordedChip& chip : device.chips) {
+      if (found->second.count(chip.node_number) == 0) {
+        return absl::StrCat("its device ", device.cdi_device, " lacks /dev/davinci",
+                            chip.node_number);
+      }
+    }
+  }
+  for (const RecordedDevice& device : record.devices) {
+    for (const RecordedChip& chip : device.chips) extra.erase(chip.node_number);
+  }
+  if (extra.empty()) return "";
+  return absl::StrCat("it gives chips that the record does not: ", absl::StrJoin(extra, ", "));
+}
+
+void CheckCdiFiles(const NodeFiles& files, std::vector<Finding>* findings) {
+  for (const auto& record : files.records.records) {
+    const std::string path = files.CdiPath(record->claim_uid);
+    const auto file = files.cdi_files.find(record->claim_uid);
+    if (file == files.cdi_files.end()) {
+      findings->push_back(
+          Of(*record, "cdi_file_missing", path,
+             "the claim's CDI file is missing: containers of the claim cannot start", kRestored));
+    } else if (!file->second.spec.ok()) {
+      findings->push_back(Of(*record, "cdi_file_unreadable", path,
+                             std::string(file->second.spec.status().message()), kRestored));
+    } else if (const std::string difference =
+                   Difference(*record, *file->second.spec, files.cdi_kind);
+               !difference.empty()) {
+      findings->push_back(Of(*record, "cdi_file_differs", path, difference,
+                             "delete it: the running driver writes it anew at once"));
+    }
+  }
+}
+
+// May two claims hold these at the same time?
+bool Compatible(const RecordedDevice& a, const RecordedDevice& b) {
+  if (a.admin_access || b.admin_access) return true;
+  return !a.share_id.empty() && !b.share_id.empty() && a.share_id != b.share_id;
+}
+
+void CheckChips(const NodeFiles& files, std::vector<Finding>* findings) {
+  using Holder = std::pair<const ClaimRecord*, const RecordedDevice*>;
+  std::map<int, std::vector<Holder>> holders;
+  for (const auto& record : files.records.records) {
+    for (const RecordedDevice& device : record->devices) {
+      for (const RecordedChip& chip : device.chips) {
+        for (const auto& [other, other_device] : holders[chip.physical_id]) {
+          if (other == record.get() || Compatible(device, *other_device)) continue;
+          findings->push_back(Of(*record, "chip_held_twice", files.RecordPath(record->claim_uid),
+                                 absl::StrCat("chip ", chip.physical_id, " is also held by claim ",
+                                              other->claim(), " (UID ", other->claim_uid, ")"),
+                                 "delete the pods of one of the two claims"));
+        }
+        holders[chip.physical_id].push_back({record.get(), &device});
+      }
+    }
+  }
+}
+
+void CheckLeftovers(const NodeFiles& files, std::vector<Finding>* findings) {
+  std::set<std::string> known;
+  for (const auto& record : files.records.records) known.insert(record->claim_uid);
+  for (const UnreadableRecord& bad : files.records.unreadable) known.insert(bad.claim_uid);
+  for (const auto& [uid, file] : files.cdi_files) {
+    if (known.count(uid) != 0) continue;
+    findings->push_back({.kind = "cdi_file_orphaned",
+                         .uid = uid,
+                         .path = file.path,
+                         .problem = "a CDI file of a claim without a record",
+                         .remedy = kSwept});
+  }
+  // Younger ones may belong to an operation that is under way.
+  for (const auto& [uid, lock] : files.locks) {
+    if (known.count(uid) != 0 || lock.age <= RecordStore::kStaleTempFileAge) continue;
+    findings->push_back({.kind = "lock_stale",
+                         .uid = uid,
+                         .path = lock.path,
+                         .problem = "a lock file of a claim without a record",
+                         .remedy = kSwept});
+  }
+  for (const NodeFiles::OtherFile& file : files.temporaries) {
+    if (file.age <= RecordStore::kStaleTempFileAge) continue;
+    findings->push_back({.kind = "temporary_stale",
+                         .path = file.path,
+                         .problem = "what a writer that crashed left behind",
+                         .remedy = kSwept});
+  }
+  for (const NodeFiles::OtherFile& file : files.strangers) {
+    findings->push_back({.kind = "file_unknown",
+                         .path = file.path,
+                         .problem = "no claim record has this name",
+                         .remedy = "the driver ignores it: move it away"});
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> FindProblems(const NodeFiles& files) {
+  std::vector<Finding> findings;
+  CheckUnreadable(files, &findings);
+  CheckChips(files, &findings);
+  CheckCdiFiles(files, &findings);
+  CheckLeftovers(files, &findings);
+  return findings;
+}
+
+}  // namespace ascend::cli
