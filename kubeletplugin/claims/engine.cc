@@ -98,7 +98,7 @@ absl::Status ClaimEngine::Start() {
              !status.ok()) {
     LogWarning("stale temporary CDI files remain", {{"error", status}});
   }
-  SweepOrphans(contents);
+  const bool swept = SweepOrphans(contents);
   SweepStaleClaimLocks();
   // The watch first, so that nothing that happens from here on is missed.
   ASCEND_ASSIGN_OR_RETURN(cdi_watch_, DirectoryWatch::Start(cdi_store_.directory(), [this] {
@@ -106,8 +106,8 @@ absl::Status ClaimEngine::Start() {
                             restore_ = true;
                             restore_wanted_.Signal();
                           }));
-  const bool complete = RestoreCdiFiles(Restore::kAll);
-  restorer_ = std::thread([this, complete] { RestoreLoop(complete); });
+  const bool restored = RestoreCdiFiles(Restore::kAll);
+  restorer_ = std::thread([this, swept, restored] { RestoreLoop(swept, restored); });
   return absl::OkStatus();
 }
 
@@ -434,15 +434,23 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference) {
   const absl::Time start = SteadyNow();
   bool had_record = false;
   const auto unprepare = [&]() -> absl::Status {
-    ASCEND_ASSIGN_OR_RETURN(ClaimGate gate,
-                            EnterNewest(paths_.claim_lock(reference.uid), options_.lock_wait));
+    const std::string lock = paths_.claim_lock(reference.uid);
+    absl::StatusOr<ClaimGate> gate = EnterNewest(lock, options_.lock_wait);
+    if (absl::IsResourceExhausted(gate.status()) &&
+        absl::IsNotFound(records_.Read(reference.uid).status()) &&
+        absl::IsNotFound(ClaimGate::OpenExisting(lock).status())) {
+      // A full disk has no room for the lock of a claim that was never prepared and that no call is
+      // preparing: its pod must be able to end.
+      return RemoveInjection(reference.uid);
+    }
+    ASCEND_RETURN_IF_ERROR(gate.status());
     had_record = !absl::IsNotFound(records_.Read(reference.uid).status());
     ASCEND_RETURN_IF_ERROR(RemoveInjection(reference.uid));
     if (had_record) {
       ASCEND_RETURN_IF_ERROR(records_.Remove(reference.uid)).With("claim record");
       RecordsChanged();
     }
-    return gate.EndGeneration();
+    return gate->EndGeneration();
   };
   absl::Status status = unprepare();
   if (!status.ok()) {
@@ -461,31 +469,44 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference) {
   return status;
 }
 
-void ClaimEngine::SweepOrphans(const RecordStore::Contents& contents) {
+bool ClaimEngine::SweepOrphans(const RecordStore::Contents& contents) {
+  bool complete = true;
   std::set<std::string> claims;
   if (const auto files = cdi_store_.List(paths_.cdi_file_prefix()); files.ok()) {
     for (const std::string& file : *files) claims.insert(paths_.claim_of_cdi_file(file));
   } else {
     LogWarning("CDI files could not be listed", {{"error", files.status()}});
+    complete = false;
   }
   if (const auto uids = ClaimsWithMetadata(paths_); uids.ok()) {
     claims.insert(uids->begin(), uids->end());
   } else {
     LogWarning("device metadata could not be listed", {{"error", uids.status()}});
+    complete = false;
   }
   for (const auto& record : contents.records) claims.erase(record->claim_uid);
   for (const UnreadableRecord& bad : contents.unreadable) claims.erase(bad.claim_uid);
   for (const std::string& uid : claims) {
     if (!IsSafeClaimUid(uid)) continue;
     // Another instance may be in the middle of preparing this claim: look again inside its gate.
-    absl::StatusOr<ClaimGate> gate = EnterNewest(paths_.claim_lock(uid), absl::ZeroDuration());
-    if (!gate.ok() || !absl::IsNotFound(records_.Read(uid).status())) continue;
+    // A generation that exists is left alone: a Prepare that has begun makes the files anew.
+    const std::string lock = paths_.claim_lock(uid);
+    const bool exists = ClaimGate::OpenExisting(lock).ok();
+    absl::StatusOr<ClaimGate> gate = EnterNewest(lock, absl::ZeroDuration());
+    if (!gate.ok()) {
+      // Its lock is held: whoever prepares it needs no broom.
+      complete = complete && absl::IsDeadlineExceeded(gate.status());
+      continue;
+    }
+    if (!absl::IsNotFound(records_.Read(uid).status())) continue;
     absl::Status removed = RemoveInjection(uid);
-    if (removed.ok()) removed = gate->EndGeneration();
+    if (removed.ok() && !exists) removed = gate->EndGeneration();
+    complete = complete && removed.ok();
     LogInfo("removed the CDI file and metadata of a claim without a record",
             {{"claimUID", uid}, {"result", removed}});
     if (removed.ok() && options_.orphan_removed) options_.orphan_removed(Orphan::kCdiFile);
   }
+  return complete;
 }
 
 void ClaimEngine::SweepStaleClaimLocks() {
@@ -570,7 +591,7 @@ bool ClaimEngine::RestoreCdiFiles(Restore which) {
   return restore_failures_.empty();
 }
 
-void ClaimEngine::RestoreLoop(bool complete) {
+void ClaimEngine::RestoreLoop(bool swept, bool restored) {
   while (true) {
     {
       MutexLock lock(&mutex_);
@@ -578,7 +599,7 @@ void ClaimEngine::RestoreLoop(bool complete) {
       // again), and the kubelet does not prepare a claim again that it knows to be prepared.
       const absl::Time deadline = SteadyNow() + options_.restore_retry;
       while (!stop_ && !restore_) {
-        if (complete) {
+        if (swept && restored) {
           restore_wanted_.Wait(&mutex_);
         } else if (const absl::Duration left = deadline - SteadyNow();
                    left > absl::ZeroDuration()) {
@@ -590,7 +611,11 @@ void ClaimEngine::RestoreLoop(bool complete) {
       if (stop_) return;
       restore_ = false;
     }
-    complete = RestoreCdiFiles(Restore::kMissing);
+    if (!swept) {
+      const absl::StatusOr<RecordStore::Contents> contents = records_.ReadAll();
+      swept = contents.ok() && SweepOrphans(*contents);
+    }
+    restored = RestoreCdiFiles(Restore::kMissing);
   }
 }
 

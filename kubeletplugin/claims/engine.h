@@ -120,13 +120,14 @@ class ClaimEngine {
   absl::Status WriteInjection(const ClaimRecord& record, const std::vector<MetadataFile>& metadata,
                               const cdi::Store::WriteOptions& options);
   absl::Status RemoveInjection(const std::string& claim_uid);
-  void SweepOrphans(const RecordStore::Contents& contents);
+  // Removes CDI files and metadata of claims without a record. Whether none is left.
+  bool SweepOrphans(const RecordStore::Contents& contents);
   void SweepStaleClaimLocks();
   enum class Restore { kAll, kMissing };
   // Whether every prepared claim has its CDI file now.
   bool RestoreCdiFiles(Restore which);
   absl::Status RestoreCdiFile(const ClaimRecord& listed);
-  void RestoreLoop(bool complete);
+  void RestoreLoop(bool swept, bool restored);
   uint64_t ChangeCount();
   // Waits until NotifyChange() was called after ChangeCount() returned `seen`, or the deadline.
   // kUnavailable if the engine stops.

@@ -1061,6 +1061,21 @@ TEST_F(EngineTest, ContainersAreToldWhatTheyWereGiven) {
   ExpectNothingLeft();
 }
 
+// A pod whose claim was never prepared can end, also without room for a lock file.
+TEST_F(EngineTest, UnprepareOfWhatWasNeverPreparedNeedsNoRoom) {
+  auto plugin = Start();
+  rlimit old_limit;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old_limit), 0);
+  // No descriptor left is no evidence that nothing was prepared.
+  rlimit none = old_limit;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status without_descriptors = plugin->engine.Unprepare(Ref("a"));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &old_limit), 0);
+  EXPECT_FALSE(without_descriptors.ok());
+  EXPECT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
+}
+
 TEST_F(EngineTest, StartSweepsOrphanedMetadata) {
   auto plugin = Start();
   Claim("live", {Result("npu-1")});
