@@ -120,11 +120,17 @@ std::string Paths::chip_lock(int physical_id) const {
 std::string Paths::device_metadata_directory() const {
   return JoinPath(plugin_directory(), "device-metadata");
 }
-std::string Paths::device_metadata_directory(absl::string_view claim_uid) const {
-  return JoinPath(device_metadata_directory(), claim_uid);
+std::string Paths::device_metadata_prefix(absl::string_view claim_uid) {
+  return absl::StrCat(claim_uid, "_");  // no UID has an underscore
 }
-std::string Paths::device_metadata_file(absl::string_view request) {
-  return absl::StrCat(request, ".json");
+std::string Paths::device_metadata_file(absl::string_view claim_uid, absl::string_view request) {
+  return absl::StrCat(device_metadata_prefix(claim_uid), request, ".json");
+}
+std::string Paths::claim_of_device_metadata(absl::string_view file_name) {
+  const size_t end = file_name.find('_');
+  if (end == absl::string_view::npos || !absl::EndsWith(file_name, ".json")) return "";
+  const absl::string_view uid = file_name.substr(0, end);
+  return IsSafeClaimUid(uid) ? std::string(uid) : "";
 }
 std::string Paths::publisher_directory() const { return JoinPath(plugin_directory(), "publisher"); }
 std::string Paths::inventory_file() const { return JoinPath(plugin_directory(), "inventory.json"); }

@@ -6,7 +6,7 @@
 //     claims/<claim UID>        a record per prepared claim (claims/record.h)
 //     locks/claim-<claim UID>   gate of a claim, also its generation (claims/claim_gate.h)
 //     locks/chip-<physical id>  held while a chip changes hands
-//     device-metadata/<claim UID>/<request>.json   mounted into containers (device_metadata.h)
+//     device-metadata/<claim UID>_<request>.json   mounted into containers (device_metadata.h)
 //     publisher/                who writes the ResourceSlices (slices/publisher_role.h)
 //     inventory.json            the last inventory of this boot, for a start without an agent
 //   <kubelet root>/pod-resources/kubelet.sock
@@ -49,10 +49,12 @@ class Paths {
   std::string locks_directory() const;
   std::string claim_lock(absl::string_view claim_uid) const;
   std::string chip_lock(int physical_id) const;
-  // All claims' metadata, and one claim's.
   std::string device_metadata_directory() const;
-  std::string device_metadata_directory(absl::string_view claim_uid) const;
-  static std::string device_metadata_file(absl::string_view request);  // its name in there
+  // A file's name in there, and what all names of a claim begin with.
+  static std::string device_metadata_file(absl::string_view claim_uid, absl::string_view request);
+  static std::string device_metadata_prefix(absl::string_view claim_uid);
+  // The claim UID in such a name; empty if it is none.
+  static std::string claim_of_device_metadata(absl::string_view file_name);
   std::string publisher_directory() const;
   std::string inventory_file() const;
   std::string pod_resources_socket() const;

@@ -114,6 +114,14 @@ TEST(PathsTest, ClaimOfCdiFileIsTheInverseOfCdiFile) {
   }
 }
 
+TEST(PathsTest, ClaimOfDeviceMetadataIsTheInverseOfItsFile) {
+  EXPECT_EQ(Paths::claim_of_device_metadata(Paths::device_metadata_file(kUid, "npu")), kUid);
+  for (const char* name :
+       {"_npu.json", "u1.json", "u1_npu", "../x_npu.json", ".u1_npu.json.x.tmp"}) {
+    EXPECT_EQ(Paths::claim_of_device_metadata(name), "") << name;
+  }
+}
+
 TEST(PathsTest, SafeClaimUids) {
   EXPECT_TRUE(IsSafeClaimUid(kUid));
   for (const char* uid : {"", ".", "..", "a/b", "a\n", "-a", "a-", "a..b", "a b"}) {

@@ -124,7 +124,6 @@ class Plugin::Impl {
         [this] { return ReadNodeState(records_, cdi_store_, paths_, registration_.registered()); });
     agent_ = std::make_unique<agent::Client>(
         agent::Client::Options{.socket_path = options.agent_socket}, [this] { AgentChanged(); });
-    engine_.SetRecordsChangedCallback([this] { RecordsChanged(); });
     engine_.SetProcessSource([this](const std::vector<int>& physical_ids) {
       return agent_->ListProcesses(physical_ids, kProcessesTimeout);
     });
@@ -144,7 +143,7 @@ class Plugin::Impl {
     ASCEND_ASSIGN_OR_RETURN(
         publisher_watch_,
         DirectoryWatch::Start(paths_.publisher_directory(), [this] { publisher_->Wake(); }));
-    // Another instance prepares and unprepares claims too.
+    // What this instance writes, and another one.
     ASCEND_ASSIGN_OR_RETURN(records_watch_,
                             DirectoryWatch::Start(paths_.claims_directory(), [this] {
                               engine_.NotifyChange();

@@ -1,11 +1,8 @@
 #include "kubeletplugin/claims/device_metadata.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -86,8 +83,8 @@ std::vector<MetadataFile> MetadataFilesOf(const ClaimRecord& record, const Paths
     files.push_back(
         {.request = request,
          .cdi_device = paths.cdi_metadata_device_name(record.claim_uid, request),
-         .host_path = JoinPath(paths.device_metadata_directory(record.claim_uid),
-                               Paths::device_metadata_file(request)),
+         .host_path = JoinPath(paths.device_metadata_directory(),
+                               Paths::device_metadata_file(record.claim_uid, request)),
          .container_path = absl::StrCat(
              kContainerRoot, from_template ? "/resourceclaimtemplates/" : "/resourceclaims/", claim,
              "/", request, "/", paths.driver_name(), "-metadata.json"),
@@ -99,41 +96,54 @@ std::vector<MetadataFile> MetadataFilesOf(const ClaimRecord& record, const Paths
 absl::Status WriteMetadataFiles(const ClaimRecord& record, const Paths& paths,
                                 const std::vector<MetadataFile>& files) {
   if (files.empty()) return absl::OkStatus();
-  const std::string path = paths.device_metadata_directory(record.claim_uid);
-  // Containers of any user read it: the runtime mounts the file, so the directories above stay
-  // shut. One call where they are there, as nearly always; the parent is only made if missing.
-  if (::mkdir(path.c_str(), 0700) != 0 && errno == ENOENT) {
+  const std::string path = paths.device_metadata_directory();
+  absl::StatusOr<UniqueFd> directory = OpenDirectory(path);
+  if (absl::IsNotFound(directory.status())) {
+    // Containers of any user read the files: the runtime mounts them, so the directory stays shut.
     ASCEND_RETURN_IF_ERROR(MakeDirectories(path, 0700));
+    directory = OpenDirectory(path);
   }
-  ASCEND_ASSIGN_OR_RETURN(const UniqueFd directory, OpenDirectory(path));
+  ASCEND_RETURN_IF_ERROR(directory.status());
   for (const MetadataFile& file : files) {
-    const std::string name = Paths::device_metadata_file(file.request);
-    const absl::StatusOr<std::string> present = ReadFileAt(directory.get(), name);
+    const std::string name = Paths::device_metadata_file(record.claim_uid, file.request);
+    const absl::StatusOr<std::string> present = ReadFileAt(directory->get(), name);
     if (present.ok() && *present == file.content) continue;
-    ASCEND_RETURN_IF_ERROR(WriteFileAtomicallyAt(directory.get(), name, file.content,
+    ASCEND_RETURN_IF_ERROR(WriteFileAtomicallyAt(directory->get(), name, file.content,
                                                  {.mode = 0644, .durable = false}));
   }
   return absl::OkStatus();
 }
 
 absl::Status RemoveMetadataFiles(const std::string& claim_uid, const Paths& paths) {
-  const std::string path = paths.device_metadata_directory(claim_uid);
-  if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
-  ASCEND_ASSIGN_OR_RETURN(const UniqueFd directory, OpenDirectory(path));
-  ASCEND_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory.get()));
+  const absl::StatusOr<UniqueFd> directory = OpenDirectory(paths.device_metadata_directory());
+  if (absl::IsNotFound(directory.status())) return absl::OkStatus();
+  ASCEND_RETURN_IF_ERROR(directory.status());
+  ASCEND_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory->get()));
   for (const std::string& name : names) {
-    ASCEND_RETURN_IF_ERROR(RemoveFileAt(directory.get(), name, /*durable=*/false));
-  }
-  if (::rmdir(path.c_str()) != 0 && errno != ENOENT) {
-    return ErrnoToStatus(errno, absl::StrCat("remove directory ", path));
+    if (!absl::StartsWith(name, Paths::device_metadata_prefix(claim_uid))) continue;
+    ASCEND_RETURN_IF_ERROR(RemoveFileAt(directory->get(), name, /*durable=*/false));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::string>> ClaimsWithMetadata(const Paths& paths) {
-  absl::StatusOr<std::vector<std::string>> names = ListDirectory(paths.device_metadata_directory());
+  const absl::StatusOr<std::vector<std::string>> names =
+      ListDirectory(paths.device_metadata_directory());
   if (absl::IsNotFound(names.status())) return std::vector<std::string>();
-  return names;
+  ASCEND_RETURN_IF_ERROR(names.status());
+  std::vector<std::string> claims;
+  for (const std::string& name : *names) {
+    std::string uid = Paths::claim_of_device_metadata(name);
+    if (!uid.empty() && (claims.empty() || claims.back() != uid)) claims.push_back(std::move(uid));
+  }
+  return claims;
+}
+
+absl::Status RemoveStaleMetadataTempFiles(const Paths& paths, absl::Duration min_age) {
+  const absl::StatusOr<UniqueFd> directory = OpenDirectory(paths.device_metadata_directory());
+  if (absl::IsNotFound(directory.status())) return absl::OkStatus();
+  ASCEND_RETURN_IF_ERROR(directory.status());
+  return RemoveStaleTempFiles(directory->get(), "", min_age);
 }
 
 }  // namespace ascend::kubeletplugin

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "kubeletplugin/claims/record.h"
 #include "kubeletplugin/paths.h"
 
@@ -43,6 +44,9 @@ absl::Status RemoveMetadataFiles(const std::string& claim_uid, const Paths& path
 
 // The claims that have some.
 absl::StatusOr<std::vector<std::string>> ClaimsWithMetadata(const Paths& paths);
+
+// Removes what writers that crashed left behind. See RemoveStaleTempFiles.
+absl::Status RemoveStaleMetadataTempFiles(const Paths& paths, absl::Duration min_age);
 
 }  // namespace ascend::kubeletplugin
 

@@ -75,10 +75,6 @@ void ClaimEngine::Stop() {
   restore_wanted_.Signal();
 }
 
-void ClaimEngine::SetRecordsChangedCallback(std::function<void()> callback) {
-  records_changed_ = std::move(callback);
-}
-
 void ClaimEngine::SetProcessSource(ProcessSource processes) { processes_ = std::move(processes); }
 
 absl::Status ClaimEngine::Start() {
@@ -98,6 +94,9 @@ absl::Status ClaimEngine::Start() {
              !status.ok()) {
     LogWarning("stale temporary CDI files remain", {{"error", status}});
   }
+  if (const absl::Status status = RemoveStaleMetadataTempFiles(paths_, kStaleAge); !status.ok()) {
+    LogWarning("stale temporary metadata files remain", {{"error", status}});
+  }
   const bool swept = SweepOrphans(contents);
   SweepStaleClaimLocks();
   // The watch first, so that nothing that happens from here on is missed.
@@ -115,11 +114,6 @@ void ClaimEngine::NotifyChange() {
   MutexLock lock(&mutex_);
   ++changes_;
   changed_.SignalAll();
-}
-
-void ClaimEngine::RecordsChanged() {
-  NotifyChange();
-  if (records_changed_) records_changed_();
 }
 
 uint64_t ClaimEngine::ChangeCount() {
@@ -380,7 +374,7 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
       written = Annotate(WithReason(records_.Write(plan.record), PrepareError::kRecordWrite),
                          absl::StrCat("the claim record cannot be written; check that ",
                                       records_.directory(), " is writable and has room"));
-      if (written.ok()) RecordsChanged();
+      if (written.ok()) NotifyChange();
     }
     if (!written.ok()) {
       // A damaged record keeps its CDI file: that is what still withholds its chips.
@@ -448,7 +442,7 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference) {
     ASCEND_RETURN_IF_ERROR(RemoveInjection(reference.uid));
     if (had_record) {
       ASCEND_RETURN_IF_ERROR(records_.Remove(reference.uid)).With("claim record");
-      RecordsChanged();
+      NotifyChange();
     }
     return gate->EndGeneration();
   };

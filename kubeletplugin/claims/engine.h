@@ -95,8 +95,6 @@ class ClaimEngine {
 
   // Tell the engine that records or the inventory changed outside it: wakes whoever waits for that.
   void NotifyChange();
-  // `callback` runs after every record that this engine wrote or removed. Set before Start().
-  void SetRecordsChangedCallback(std::function<void()> callback);
   // Without one, or where it cannot tell, chips count as unused by others. Set before Start().
   void SetProcessSource(ProcessSource processes);
 
@@ -132,7 +130,6 @@ class ClaimEngine {
   // Waits until NotifyChange() was called after ChangeCount() returned `seen`, or the deadline.
   // kUnavailable if the engine stops.
   absl::Status WaitForChange(uint64_t seen, absl::Time deadline);
-  void RecordsChanged();
 
   const Options options_;
   const Paths& paths_;
@@ -141,7 +138,6 @@ class ClaimEngine {
   cdi::Store& cdi_store_;
   const Injector injector_;
   const InventorySource inventory_;
-  std::function<void()> records_changed_;
   ProcessSource processes_;
 
   Mutex mutex_;
