@@ -1,6 +1,6 @@
 """Checks the documentation: every relative link leads to a file, the Chinese README shows the same
-commands as the English one, cdi/README.md shows the example that the tests build, and docs/cdi.md
-names every accepted difference."""
+commands as the English one, cdi/README.md shows the example that the tests build, docs/cdi.md names
+every accepted difference, and docs/field-failures.md names tests that exist."""
 import json
 import pathlib
 import re
@@ -37,6 +37,18 @@ def shows(document, language, source):
     return (ROOT / source).read_text(encoding="utf-8") in blocks
 
 
+def tests_that_do_not_exist():
+    """Names in docs/field-failures.md of tests that nobody wrote."""
+    files = subprocess.run(["git", "ls-files", "*_test.cc", "test/e2e/cases/*.py"], cwd=ROOT, capture_output=True,
+                           text=True, check=True).stdout.splitlines()
+    source = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in files)
+    tests = {".".join(pair) for pair in re.findall(r"^(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", source, re.M)}
+    tests |= set(re.findall(r"^def (test_\w+)", source, re.M))
+    table = (ROOT / "docs/field-failures.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(\w+Test\.\w+|test_\w+)`", table)
+    return [f"docs/field-failures.md: there is no test {name}" for name in named if name not in tests]
+
+
 def main():
     problems = [problem for path in markdown_files() for problem in broken_links(path)]
     if code_blocks("README.md") != code_blocks("README.zh-CN.md"):
@@ -48,6 +60,7 @@ def main():
     for difference in json.loads((ROOT / "test/cdi/differences.json").read_text(encoding="utf-8")):
         if f"`{difference['cause']}`" not in explained:
             problems.append(f"docs/cdi.md does not explain the difference {difference['cause']}")
+    problems += tests_that_do_not_exist()
     print("\n".join(problems))
     return 1 if problems else 0
 

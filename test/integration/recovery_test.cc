@@ -122,7 +122,10 @@ TEST_F(RecoveryTest, EmptiedCdiDirectoryIsFilledAgainWithoutBeingAsked) {
   EXPECT_TRUE(WaitFor([&] { return HasCdiFile(one) && HasCdiFile(two); }));
   EXPECT_EQ(*ReadFile(CdiFile(one)), *bytes);
   // Also when the directory itself went.
-  std::filesystem::remove_all(stack_->cdi_root());
+  // In one step: the driver fills it again while it is being emptied.
+  const std::string away = stack_->cdi_root() + ".gone";
+  std::filesystem::rename(stack_->cdi_root(), away);
+  std::filesystem::remove_all(away);
   EXPECT_TRUE(WaitFor([&] { return HasCdiFile(one) && HasCdiFile(two); }));
   // And one that vanished while the plugin was away.
   stack_->plugin().Kill(SIGKILL);
@@ -130,6 +133,26 @@ TEST_F(RecoveryTest, EmptiedCdiDirectoryIsFilledAgainWithoutBeingAsked) {
   std::filesystem::remove(CdiFile(one));
   ASSERT_THAT(stack_->StartPlugin("pod-1"), IsOk());
   EXPECT_TRUE(WaitFor([&] { return HasCdiFile(one); }));
+}
+
+// ORD-16
+TEST_F(RecoveryTest, AProcessOnAChipThatNobodyHoldsKeepsPodsAway) {
+  StartNode();
+  if (IsSkipped()) return;
+  const sim::ClaimRef claim = Allocate("held", {{.devices = {"npu-5"}}});
+  ASSERT_THAT(kubelet().Prepare({claim}), IsOk());
+  const int writes = api().slice_writes();
+  Mock({"process", "--physical-id", "5", "--pid", "4242"});
+  Mock({"process", "--physical-id", "2", "--pid", "4243"});
+  const std::vector<std::string> one_busy = Replace(kEight, "npu-2", "npu-2!busy");
+  EXPECT_LT(WaitForPublished(one_busy), absl::Seconds(10));
+  EXPECT_EQ(api().slice_writes(), writes + 1);
+  // The claim's own process counts as soon as it outlives the claim.
+  ASSERT_THAT(kubelet().Unprepare({claim}), IsOk());
+  EXPECT_LT(WaitForPublished(Replace(one_busy, "npu-5", "npu-5!busy")), absl::Seconds(10));
+  Mock({"process", "--physical-id", "5", "--clear"});
+  Mock({"process", "--physical-id", "2", "--pid", "4243", "--remove"});
+  EXPECT_LT(WaitForPublished(kEight), absl::Seconds(5));
 }
 
 TEST_F(RecoveryTest, ChipPulledOutAndPutBack) {
