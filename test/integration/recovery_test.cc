@@ -15,10 +15,8 @@
 namespace ascend::integration {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::SizeIs;
 
 const std::vector<std::string> kEight = {"npu-0", "npu-1", "npu-2", "npu-3",
                                          "npu-4", "npu-5", "npu-6", "npu-7"};

@@ -29,7 +29,6 @@
 namespace ascend::soak {
 namespace {
 
-using kubeletplugin::ClaimRecord;
 using kubeletplugin::ClaimReference;
 using kubeletplugin::ParseRecord;
 using kubeletplugin::PreparedDevice;
