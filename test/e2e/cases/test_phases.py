@@ -173,10 +173,13 @@ def kill_containers(cluster):
     wait_for("all containers ended", lambda: not alive(), seconds=30)
 
 
-def containerd_listens():
-    """Its socket's file is there all the time, left by the one that was killed."""
-    with socket.socket(socket.AF_UNIX) as client:
-        return client.connect_ex(CONTAINERD_SOCKET) == 0
+def restart_containerd(cluster):
+    def listens():
+        # The file alone proves nothing: one that was killed leaves it behind.
+        with socket.socket(socket.AF_UNIX) as client:
+            return client.connect_ex(CONTAINERD_SOCKET) == 0
+    cluster.services.restart("containerd")
+    wait_for("containerd listens", listens)
 
 
 def patch_daemonset(cluster, containers):
@@ -222,8 +225,7 @@ def test_node_rebooted(cluster, ns, note, boot_id):
     with open(boot_id, "w") as file:
         file.write(f"{uuid.uuid4()}\n")
     start = time.monotonic()
-    cluster.services.restart("containerd")
-    wait_for("containerd listens", containerd_listens)
+    restart_containerd(cluster)
     cluster.services.restart("kubelet")
 
     def back():
@@ -250,8 +252,9 @@ def test_node_rebooted(cluster, ns, note, boot_id):
 @pytest.fixture
 def small_cdi_directory(cluster):
     """A CDI directory on a file system of its own, which a test can fill."""
-    def renew_driver_pod():
-        # Its mount of the directory is as old as the pod.
+    def renew_users():
+        # The runtime watches the directory that was there when it started, and a pod's mount is as old as the pod.
+        restart_containerd(cluster)
         old = set(cluster.driver_pids(PLUGIN))
         cluster.kubectl("--namespace", driver.NAMESPACE, "delete", "pod", "--selector",
                         "app.kubernetes.io/name=ascend-dra", "--wait=false")
@@ -262,7 +265,7 @@ def small_cdi_directory(cluster):
         # containerd watches the directory that it found when it started, not what was mounted over it.
         cluster.services.restart("containerd")
         wait_for("containerd listens", containerd_listens)
-        renew_driver_pod()
+        renew_users()
     driver.run("mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "tmpfs", CDI)
     try:
         renew_watches()
