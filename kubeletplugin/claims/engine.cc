@@ -485,11 +485,13 @@ bool ClaimEngine::SweepOrphans(const RecordStore::Contents& contents) {
     // Another instance may be in the middle of preparing this claim: look again inside its gate.
     // A generation that exists is left alone: a Prepare that has begun makes the files anew.
     const std::string lock = paths_.claim_lock(uid);
-    const bool exists = ClaimGate::OpenExisting(lock).ok();
-    absl::StatusOr<ClaimGate> gate = EnterNewest(lock, absl::ZeroDuration());
-    if (!gate.ok()) {
-      // Its lock is held: whoever prepares it needs no broom.
-      complete = complete && absl::IsDeadlineExceeded(gate.status());
+    absl::StatusOr<ClaimGate> gate = ClaimGate::OpenExisting(lock);
+    const bool exists = !absl::IsNotFound(gate.status());
+    if (!exists) gate = ClaimGate::Open(lock);
+    const absl::Status entered = gate.ok() ? gate->Enter(absl::ZeroDuration()) : gate.status();
+    if (!entered.ok()) {
+      // Whoever holds the lock, or has just unprepared the claim, needs no broom.
+      complete = complete && (absl::IsDeadlineExceeded(entered) || absl::IsAborted(entered));
       continue;
     }
     if (!absl::IsNotFound(records_.Read(uid).status())) continue;

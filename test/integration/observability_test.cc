@@ -135,8 +135,11 @@ TEST_F(ObservabilityTest, ARunningPluginCounts) {
   const sim::ClaimRef unknown = {.namespace_name = "default", .name = "none", .uid = "uid-none"};
   PrepareError(unknown);
   // The round after the first write finds everything in place.
-  ASSERT_TRUE(WaitFor(
-      [&] { return Metrics()["ascend_dra_resourceslice_last_publish_timestamp_seconds{}"] > 0; }));
+  ASSERT_TRUE(WaitFor([&] {
+    auto now = Metrics();
+    return now["ascend_dra_resourceslice_last_publish_timestamp_seconds{}"] > 0 &&
+           now["ascend_dra_podresources_requests_total{}"] > 0;
+  }));
   auto values = Metrics();
   const auto text = ReadFile(ASCEND_FAMILIES);
   ASSERT_THAT(text, IsOk());
