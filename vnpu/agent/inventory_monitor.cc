@@ -28,6 +28,8 @@ struct InventoryMonitor::State {
   void PublishUnseen(vnpu::LibraryState library, std::string message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Publish(vnpu::Inventory inventory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Lets go of the mutex meanwhile. False if there was no query.
+  bool AnswerQuery() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   const std::unique_ptr<InventorySource> source;
   InventoryFeed* const feed;  // used only while !stopping
@@ -84,16 +86,15 @@ void InventoryMonitor::State::PublishNotResponding() {
                              "; check the driver with npu-smi info and dmesg"));
 }
 
-// Lets go of the mutex meanwhile. False if there was no query.
-bool InventoryMonitor::AnswerQuery(State& state) {
-  const std::shared_ptr<ProcessQuery> query = state.queries->Next();
+bool InventoryMonitor::State::AnswerQuery() {
+  const std::shared_ptr<ProcessQuery> query = queries->Next();
   if (query == nullptr) return false;
-  const std::shared_ptr<const vnpu::Inventory> inventory = state.feed->Current();
-  state.read_started = Clock::Real().Monotonic();
-  state.mutex.Unlock();
-  state.queries->Serve(*query, *state.source, *inventory);
-  state.mutex.Lock();
-  state.read_started.reset();
+  const std::shared_ptr<const vnpu::Inventory> inventory = feed->Current();
+  read_started = Clock::Real().Monotonic();
+  mutex.Unlock();
+  queries->Serve(*query, *source, *inventory);
+  mutex.Lock();
+  read_started.reset();
   return true;
 }
 
@@ -115,7 +116,7 @@ void InventoryMonitor::ReadLoop(const std::shared_ptr<State>& state) {
     if (next < now) next = now + state->options.poll_interval;
     for (absl::Duration left = next - now; !state->stopping && left > absl::ZeroDuration();
          left = next - Clock::Real().Monotonic()) {
-      if (!AnswerQuery(*state)) state->wake.WaitFor(&state->mutex, left);
+      if (!state->AnswerQuery()) state->wake.WaitFor(&state->mutex, left);
     }
   }
   state->reader_has_ended = true;

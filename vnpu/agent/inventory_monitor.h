@@ -48,7 +48,6 @@ class InventoryMonitor {
 
  private:
   struct State;
-  static bool AnswerQuery(State& state);
   static void ReadLoop(const std::shared_ptr<State>& state);
   static void SuperviseLoop(const std::shared_ptr<State>& state);
 

@@ -5,10 +5,10 @@ import fcntl
 import glob
 import os
 import signal
-import socket
 import time
 import uuid
 
+import grpc
 import pytest
 
 from npunode import driver
@@ -174,12 +174,15 @@ def kill_containers(cluster):
 
 
 def restart_containerd(cluster):
-    def listens():
-        # The file alone proves nothing: one that was killed leaves it behind.
-        with socket.socket(socket.AF_UNIX) as client:
-            return client.connect_ex(CONTAINERD_SOCKET) == 0
+    def answers():
+        # The socket alone proves nothing: a killed one leaves it behind, and a new one listens before it is ready.
+        with grpc.insecure_channel(f"unix:{CONTAINERD_SOCKET}") as channel:
+            version = channel.unary_unary("/runtime.v1.RuntimeService/Version", request_serializer=None,
+                                          response_deserializer=None)
+            with contextlib.suppress(grpc.RpcError):
+                return version(b"", timeout=1)
     cluster.services.restart("containerd")
-    wait_for("containerd listens", listens)
+    wait_for("containerd answers", answers)
 
 
 def patch_daemonset(cluster, containers):
@@ -261,18 +264,13 @@ def small_cdi_directory(cluster):
         wait_for("new driver pod", lambda: cluster.driver_pids(PLUGIN) and not old & set(cluster.driver_pids(PLUGIN)),
                  seconds=90)
         cluster.wait_driver_ready(90)
-    def renew_watches():
-        # containerd watches the directory that it found when it started, not what was mounted over it.
-        cluster.services.restart("containerd")
-        wait_for("containerd listens", containerd_listens)
-        renew_users()
     driver.run("mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "tmpfs", CDI)
     try:
-        renew_watches()
+        renew_users()
         yield CDI
     finally:
         driver.run("umount", CDI)
-        renew_watches()
+        renew_users()
 
 
 def test_cdi_directory_full(cluster, ns, note, small_cdi_directory):
@@ -284,7 +282,7 @@ def test_cdi_directory_full(cluster, ns, note, small_cdi_directory):
     ns.create(chip_template(6), chip_pod("waiting"))
     note(ns.wait_message("waiting", FAILED_PREPARE, "/run/cdi/", "No space left"))
     leftovers = [path for path in glob.glob(f"{small_cdi_directory}/.*") + glob.glob(f"{small_cdi_directory}/*")
-                        if path != filler]
+                 if path != filler]
     assert leftovers == [], "a part of a file stayed behind"
     os.unlink(filler)
     start = time.monotonic()
