@@ -8,7 +8,7 @@ CHIPS ?= 8x910B3
 BENCH_NODE ?= 16x910B2C
 FUZZ_SECONDS ?= 30
 
-.PHONY: help demo test concurrency cdi fault fuzz e2e e2e-smoke e2e-node lint lint-all bench nightly clean
+.PHONY: help demo test concurrency cdi fault soak fuzz e2e e2e-smoke e2e-node lint lint-all bench nightly clean
 
 help: ## Show this list
 	@echo "ascend-dra: Kubernetes schedules Huawei Ascend NPUs"
@@ -41,6 +41,10 @@ fault: ## Kill, fail or cut off every file system call of a plugin's life, one r
 	@scripts/install-packages.sh build
 	@scripts/fault.sh
 
+soak: ## Kill the real programs for 200 rounds, or for SOAK_SECONDS
+	@scripts/install-packages.sh build
+	@scripts/soak.sh $(SOAK_SECONDS)
+
 fuzz: ## Fuzz the CDI library for FUZZ_SECONDS a target
 	@scripts/install-packages.sh build fuzz
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
@@ -71,7 +75,7 @@ lint-all: ## The same with clang-tidy on every file
 
 nightly: lint-all ## Everything, and more of it: fuzzing for 10 minutes a target, new random cases
 	@$(MAKE) --no-print-directory test PRESET=asan
-	@$(MAKE) --no-print-directory concurrency fault cdi SEED=random
+	@$(MAKE) --no-print-directory concurrency fault soak cdi SEED=random
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=600
 	@$(MAKE) --no-print-directory e2e
 	@echo "nightly: passed"
