@@ -34,6 +34,19 @@ make_node() {
   echo '{"default": [{"type": "insecureAcceptAnything"}]}' >/etc/containers/policy.json
 }
 
+# The driver that wrote the CDI files is gone, and with it the metadata that it mounts. Its directory
+# was one of its own: nothing else is there.
+make_metadata() {
+  local path
+  while read -r path; do
+    metadata_roots+=("${path%%/kubelet/*}")
+    mkdir -p "${path%/*}"
+    echo '{}' >"$path"
+  done < <(jq -r '.devices[].containerEdits.mounts[]?.hostPath | select(contains("/device-metadata/"))' /run/cdi/*.json)
+}
+metadata_roots=()
+trap '((${#metadata_roots[@]} == 0)) || rm -rf "${metadata_roots[@]}"' EXIT
+
 make_rootfs() {
   mkdir -p "$dir/rootfs/bin" "$dir/rootfs/dev" "$dir/rootfs/proc" "$dir/rootfs/sys" "$dir/rootfs/etc" "$dir/rootfs/tmp"
   cp /bin/busybox "$dir/rootfs/bin/busybox"
@@ -112,6 +125,7 @@ nodes_of() { # the device nodes of a configuration made by CDI
 
 main() {
   make_node
+  make_metadata
   make_rootfs
   make_recorder
   local devices device path
