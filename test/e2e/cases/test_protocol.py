@@ -38,8 +38,9 @@ def test_device_status_and_metadata(ns):
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("field, word", [
-    ({"sharedUze": "Warn"}, "sharedUze"), ({"sharedUse": "Maybe"}, "sharedUse"), ({"kind": "GpuConfig"}, "kind")])
-def test_wrong_configuration_is_refused_at_admission(ns, note, field, word):
+    ({"sharedUze": "Warn"}, "sharedUze"), ({"sharedUse": "Maybe"}, "sharedUse"), ({"kind": "GpuConfig"}, "kind")],
+    ids=["field", "value", "kind"])
+def test_wrong_configuration_is_refused(ns, note, field, word):
     with pytest.raises(ApiError) as refused:
         ns.create(template("chip", request(), config={**CONFIG, **field}))
     assert POLICY in str(refused.value) and word in str(refused.value)
@@ -53,7 +54,7 @@ def test_right_configuration_is_accepted(ns):
 
 @pytest.mark.smoke
 def test_wrong_configuration_that_passed_admission(ns, cluster, note):
-    """Written before the policy was: the pod's event names the field."""
+    """Written before the policy was: the pod's event names the field, and the claim can be deleted."""
     binding = cluster.api.get(BINDING)
     cluster.api.delete(BINDING)
     try:
