@@ -209,21 +209,29 @@ class DriverSoakTest : public ::testing::Test {
     for (int left = 4 + Random(5); left > 0; --left) {
       const int dice = Random(100);
       Claim* claim = nullptr;
-      if (dice < 45 && (claim = Allocate()) != nullptr) {
+      const auto allocate = [&] {
+        claim = Allocate();
+        return claim != nullptr;
+      };
+      const auto pick = [&] {
+        claim = Pick(&busy);
+        return claim != nullptr;
+      };
+      if (dice < 45 && allocate()) {
         busy.insert(claim);
         calls.push_back({.prepare = true, .claims = {claim}});
         if (Claim* second = OneIn(4) ? Allocate() : nullptr) {
           busy.insert(second);
           calls.back().claims.push_back(second);
         }
-      } else if (dice < 55 && (claim = Allocate()) != nullptr) {  // both at once
+      } else if (dice < 55 && allocate()) {  // both at once
         busy.insert(claim);
         calls.push_back({.prepare = true, .claims = {claim}});
         calls.push_back({.prepare = false, .claims = {claim}});
-      } else if (dice < 70 && (claim = Pick(&busy)) != nullptr) {
+      } else if (dice < 70 && pick()) {
         calls.push_back({.prepare = true, .claims = {claim}});
         if (OneIn(2)) calls.push_back({.prepare = true, .claims = {claim}});
-      } else if ((claim = Pick(&busy)) != nullptr) {
+      } else if (pick()) {
         calls.push_back({.prepare = false, .claims = {claim}});
         // Force-deleted: whoever comes next in this batch may be given its chips (ORD-01).
         if (OneIn(2)) DeleteFromApi(*claim);
