@@ -139,10 +139,11 @@ class Schedule {
     if (dice < 910) return PrepareWithApiFault();
     if (dice < 950) return ChangeChip();
     if (dice < 956) return EmptyCdiDirectory();
-    if (dice < 976) return StartSecondEngine();
-    if (dice < 990) return StopOneEngine();
-    if (dice < 997) return Crash();
-    return Reboot();
+    if (dice < 966) return StartSecondEngine();
+    if (dice < 973) return StopOneEngine();
+    if (dice < 977) return Crash();
+    if (dice < 979) return Reboot();
+    return Prepare(CurrentReference(RandomName()), "prepare");
   }
 
   // What may happen while another call waits for the API server.
@@ -411,7 +412,7 @@ class Schedule {
     ModelChip& chip = model_.chips[static_cast<size_t>(id)];
     if (IsLost(id)) {
       chip.listed = chip.node = true;
-      if (OneIn(2)) chip.uuid = absl::StrCat("uuid-", id, "-", ++replaced_);
+      if (OneIn(2) && MayBeReplaced(id)) chip.uuid = absl::StrCat("uuid-", id, "-", ++replaced_);
     } else if (lost() < 3) {
       chip.listed = OneIn(4);
       chip.node = !chip.listed && OneIn(2);
@@ -419,9 +420,21 @@ class Schedule {
     Note("chip", absl::StrCat(id, chip.listed ? " listed" : " lost", chip.node ? "" : " no node ",
                               chip.uuid));
     node_.SetChip(id, chip.listed, chip.uuid, chip.node);
+    if (node_.engines() == 0) return;
     node_.NotifyChange();
     // Claims whose file could not be restored get it now.
     RestoreExpected(/*all=*/false);
+  }
+
+  // An engine that is restoring a claim's file may have seen that nothing speaks against the chip
+  // just before the other one was there. Nobody can tell then whether it is restored.
+  bool MayBeReplaced(int id) const {
+    return node_.engines() == 0 ||
+           std::all_of(model_.prepared.begin(), model_.prepared.end(), [&](const auto& entry) {
+             const auto files = files_.find(entry.first);
+             return entry.second.uuids.count(id) == 0 ||
+                    (files != files_.end() && files->second.has_cdi);
+           });
   }
 
   bool IsLost(int id) const {
@@ -474,6 +487,8 @@ class Schedule {
     node_.EmptyCdiDirectory(/*with_directory=*/true);
     for (auto& [uid, files] : files_) files.has_cdi = false;
     node_.options.boot_id = absl::StrCat("boot-", ++boots_);
+    // What nobody was there to see.
+    for (int changes = Random(4); changes > 0; --changes) ChangeChip();
     StartEngine();
     LookAtEverything();
   }

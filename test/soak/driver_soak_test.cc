@@ -570,7 +570,7 @@ class DriverSoakTest : public ::testing::Test {
 TEST_F(DriverSoakTest, AnsweredClaimsHoldWhateverIsKilled) {
   const int64_t seconds = FromEnvironment("ASCEND_SOAK_SECONDS", 0);
   const int64_t rounds =
-      seconds > 0 ? INT64_MAX : FromEnvironment("ASCEND_SOAK_ROUNDS", kSanitized ? 8 : 25);
+      seconds > 0 ? INT64_MAX : FromEnvironment("ASCEND_SOAK_ROUNDS", kSanitized ? 20 : 100);
   SCOPED_TRACE(absl::StrCat("ASCEND_SOAK_SEED=", seed_));
   const absl::Time start = absl::Now();
   int64_t round = 0;
