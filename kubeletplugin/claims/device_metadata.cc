@@ -1,6 +1,7 @@
 #include "kubeletplugin/claims/device_metadata.h"
 
-#include <sys/stat.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -34,9 +35,8 @@ std::vector<std::string> RequestsOf(const ClaimRecord& record) {
 
 Json DeviceToJson(const RecordedDevice& device, const std::string& driver) {
   Json json = {{"driver", driver}, {"pool", device.pool}, {"name", device.device}};
-  const nlohmann::json published = kube::ToJson(device.published);
-  if (const auto attributes = published.find("attributes"); attributes != published.end()) {
-    json["attributes"] = *attributes;
+  for (const auto& [name, value] : device.published.attributes) {
+    json["attributes"][name] = kube::ToJson(value);
   }
   const std::vector<std::string> ips = RoceNetworks(device);
   if (!ips.empty()) json["networkData"] = {{"ips", ips}};
@@ -55,17 +55,19 @@ std::string Content(const ClaimRecord& record, const std::string& driver,
       if (absl::StartsWith(subrequest, absl::StrCat(request, "/"))) name = subrequest;
     }
   }
+  Json json = {{"kind", "DeviceMetadata"},
+               {"apiVersion", ""},
+               {"metadata",
+                {{"name", record.claim_name},
+                 {"namespace", record.claim_namespace},
+                 {"uid", record.claim_uid},
+                 {"generation", 1}}}};
+  if (!record.pod_claim_name.empty()) json["podClaimName"] = record.pod_claim_name;
+  Json& entry = json["requests"].emplace_back(Json{{"name", name}});
+  entry["devices"] = std::move(devices);
   std::string content;
   for (const char* version : kApiVersions) {
-    Json json = {{"kind", "DeviceMetadata"},
-                 {"apiVersion", version},
-                 {"metadata",
-                  {{"name", record.claim_name},
-                   {"namespace", record.claim_namespace},
-                   {"uid", record.claim_uid},
-                   {"generation", 1}}}};
-    if (!record.pod_claim_name.empty()) json["podClaimName"] = record.pod_claim_name;
-    json["requests"] = Json::array({{{"name", name}, {"devices", devices}}});
+    json["apiVersion"] = version;
     absl::StrAppend(&content, json.dump(-1, ' ', false, Json::error_handler_t::replace), "\n");
   }
   return content;
@@ -106,8 +108,10 @@ absl::Status WriteMetadataFiles(const ClaimRecord& record, const Paths& paths,
   ASCEND_RETURN_IF_ERROR(directory.status());
   for (const MetadataFile& file : files) {
     const std::string name = Paths::device_metadata_file(record.claim_uid, file.request);
-    const absl::StatusOr<std::string> present = ReadFileAt(directory->get(), name);
-    if (present.ok() && *present == file.content) continue;
+    if (::faccessat(directory->get(), name.c_str(), F_OK, 0) == 0) {
+      const absl::StatusOr<std::string> present = ReadFileAt(directory->get(), name);
+      if (present.ok() && *present == file.content) continue;
+    }
     ASCEND_RETURN_IF_ERROR(WriteFileAtomicallyAt(directory->get(), name, file.content,
                                                  {.mode = 0644, .durable = false}));
   }

@@ -438,7 +438,7 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference) {
       return RemoveInjection(reference.uid);
     }
     ASCEND_RETURN_IF_ERROR(gate.status());
-    had_record = !absl::IsNotFound(records_.Read(reference.uid).status());
+    ASCEND_ASSIGN_OR_RETURN(had_record, records_.Contains(reference.uid));
     ASCEND_RETURN_IF_ERROR(RemoveInjection(reference.uid));
     if (had_record) {
       ASCEND_RETURN_IF_ERROR(records_.Remove(reference.uid)).With("claim record");
@@ -527,26 +527,28 @@ void ClaimEngine::SweepStaleClaimLocks() {
   }
 }
 
-absl::Status ClaimEngine::RestoreCdiFile(const ClaimRecord& listed) {
+absl::StatusOr<bool> ClaimEngine::RestoreCdiFile(const ClaimRecord& listed) {
   const std::string lock = paths_.claim_lock(listed.claim_uid);
   // Inside the gate: the file may be missing because the claim is being unprepared. A generation is
   // made only for a record that is there: Unprepare removes the record before the lock file, so one
   // that has gone stays gone.
   absl::StatusOr<ClaimGate> gate = ClaimGate::OpenExisting(lock);
   if (absl::IsNotFound(gate.status())) {
-    if (absl::IsNotFound(records_.Read(listed.claim_uid).status())) return absl::OkStatus();
+    if (absl::IsNotFound(records_.Read(listed.claim_uid).status())) return false;
     gate = ClaimGate::Open(lock);
   }
   ASCEND_RETURN_IF_ERROR(gate.status());
   if (const absl::Status entered = gate->Enter(options_.lock_wait); !entered.ok()) {
-    return absl::IsAborted(entered) ? absl::OkStatus() : entered;  // unprepared meanwhile
+    if (absl::IsAborted(entered)) return false;  // unprepared meanwhile
+    return entered;
   }
   const absl::StatusOr<std::shared_ptr<const ClaimRecord>> record = records_.Read(listed.claim_uid);
-  if (absl::IsNotFound(record.status())) return absl::OkStatus();
+  if (absl::IsNotFound(record.status())) return false;
   ASCEND_RETURN_IF_ERROR(record.status());
   // After a reboot a node of the recorded number may be another chip.
   ASCEND_RETURN_IF_ERROR(CheckKnownIdentity(**record));
-  return WriteInjection(**record, MetadataFilesOf(**record, paths_), {});
+  ASCEND_RETURN_IF_ERROR(WriteInjection(**record, MetadataFilesOf(**record, paths_), {}));
+  return true;
 }
 
 bool ClaimEngine::RestoreCdiFiles(Restore which) {
@@ -563,9 +565,9 @@ bool ClaimEngine::RestoreCdiFiles(Restore which) {
     const std::string file = paths_.cdi_file(record->claim_uid);
     const bool missing = present.count(file) == 0;
     if (!missing && which == Restore::kMissing) continue;
-    const absl::Status status = RestoreCdiFile(*record);
-    if (status.ok()) {
-      if (missing) {
+    const absl::StatusOr<bool> written = RestoreCdiFile(*record);
+    if (written.ok()) {
+      if (missing && *written) {
         LogInfo("restored the missing CDI file of a prepared claim",
                 {{"claim", record->claim()},
                  {"claimUID", record->claim_uid},
@@ -573,14 +575,14 @@ bool ClaimEngine::RestoreCdiFiles(Restore which) {
       }
       continue;
     }
-    failures[record->claim_uid] = status;
+    failures[record->claim_uid] = written.status();
     if (const auto known = restore_failures_.find(record->claim_uid);
-        known == restore_failures_.end() || known->second != status) {
+        known == restore_failures_.end() || known->second != written.status()) {
       LogError("the CDI file of a prepared claim could not be made anew",
                {{"claim", record->claim()},
                 {"claimUID", record->claim_uid},
                 {"path", JoinPath(cdi_store_.directory(), file)},
-                {"error", status}});
+                {"error", written.status()}});
     }
   }
   restore_failures_ = std::move(failures);

@@ -124,7 +124,8 @@ class ClaimEngine {
   enum class Restore { kAll, kMissing };
   // Whether every prepared claim has its CDI file now.
   bool RestoreCdiFiles(Restore which);
-  absl::Status RestoreCdiFile(const ClaimRecord& listed);
+  // Whether it was written; false if the claim was unprepared meanwhile.
+  absl::StatusOr<bool> RestoreCdiFile(const ClaimRecord& listed);
   void RestoreLoop(bool swept, bool restored);
   uint64_t ChangeCount();
   // Waits until NotifyChange() was called after ChangeCount() returned `seen`, or the deadline.

@@ -64,6 +64,14 @@ absl::StatusOr<std::shared_ptr<const ClaimRecord>> RecordStore::Read(const std::
   return ReadLocked(directory.get(), claim_uid);
 }
 
+absl::StatusOr<bool> RecordStore::Contains(const std::string& claim_uid) const {
+  const std::string path = JoinPath(directory_, claim_uid);
+  struct stat info;
+  if (::lstat(path.c_str(), &info) == 0) return true;
+  if (errno == ENOENT) return false;
+  return ErrnoToStatus(errno, absl::StrCat("record ", path));
+}
+
 absl::StatusOr<RecordStore::Contents> RecordStore::ReadAll() {
   ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
   ASCEND_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(directory.get()));

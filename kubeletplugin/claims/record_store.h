@@ -44,6 +44,9 @@ class RecordStore {
   // kNotFound if the claim has no record; kDataLoss or kUnimplemented if it cannot be read.
   absl::StatusOr<std::shared_ptr<const ClaimRecord>> Read(const std::string& claim_uid);
 
+  // Whether the claim has a record, readable or not. Cheaper than reading it.
+  absl::StatusOr<bool> Contains(const std::string& claim_uid) const;
+
   // All records. Files that did not change since the last call are not read again.
   absl::StatusOr<Contents> ReadAll();
 

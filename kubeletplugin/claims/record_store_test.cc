@@ -116,8 +116,10 @@ TEST_F(RecordStoreTest, ARecordIsParsedOncePerVersion) {
 TEST_F(RecordStoreTest, SeesWhatOthersDo) {
   RecordStore other(store_.directory());
   EXPECT_THAT(Uids(store_), IsEmpty());
+  EXPECT_THAT(store_.Contains("a"), IsOkAndHolds(false));
   ASSERT_THAT(other.Write(Record("a", 1)), IsOk());
   EXPECT_THAT(Uids(store_), ElementsAre("a"));
+  EXPECT_THAT(store_.Contains("a"), IsOkAndHolds(true));
   ASSERT_THAT(other.Write(Record("a", 2)), IsOk());
   EXPECT_EQ(**store_.Read("a"), Record("a", 2));
   ASSERT_THAT(other.Remove("a"), IsOk());
@@ -126,8 +128,15 @@ TEST_F(RecordStoreTest, SeesWhatOthersDo) {
   ASSERT_THAT(other.Write(Record("a", 3)), IsOk());
   EXPECT_EQ(**store_.Read("a"), Record("a", 3));
   std::filesystem::remove_all(store_.directory());
+  EXPECT_THAT(store_.Contains("a"), IsOkAndHolds(false));
   EXPECT_THAT(store_.Read("a"), StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(store_.ReadAll(), StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST_F(RecordStoreTest, WhatCannotBeLookedForIsNotTakenForMissing) {
+  const std::string file = dir_.File("no-directory");
+  ASSERT_THAT(WriteFileAtomically(file, ""), IsOk());
+  EXPECT_FALSE(RecordStore(file).Contains("a").ok());
 }
 
 // REC-03: a damaged record is reported, its bytes stay, the others are read as ever.

@@ -11,16 +11,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json ToJson(const AttributeValue& value) {
-  struct {
-    Json operator()(int64_t number) const { return {{"int", number}}; }
-    Json operator()(bool flag) const { return {{"bool", flag}}; }
-    Json operator()(const std::string& text) const { return {{"string", text}}; }
-    Json operator()(const Version& version) const { return {{"version", version.value}}; }
-  } visitor;
-  return std::visit(visitor, value);
-}
-
 Json ToJson(const DeviceTaint& taint) {
   Json object = {{"key", taint.key}, {"effect", taint.effect}};
   if (!taint.value.empty()) object["value"] = taint.value;
@@ -104,6 +94,16 @@ absl::Status ReadSpec(const JsonReader& spec, ResourceSlice* slice) {
 }
 
 }  // namespace
+
+Json ToJson(const AttributeValue& value) {
+  struct {
+    Json operator()(int64_t number) const { return {{"int", number}}; }
+    Json operator()(bool flag) const { return {{"bool", flag}}; }
+    Json operator()(const std::string& text) const { return {{"string", text}}; }
+    Json operator()(const Version& version) const { return {{"version", version.value}}; }
+  } visitor;
+  return std::visit(visitor, value);
+}
 
 Json ToJson(const SliceDevice& device) {
   Json object = {{"name", device.name}};

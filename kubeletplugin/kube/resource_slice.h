@@ -56,6 +56,7 @@ struct ResourceSlice {
 
 nlohmann::json ToJson(const ResourceSlice& slice);
 nlohmann::json ToJson(const SliceDevice& device);
+nlohmann::json ToJson(const AttributeValue& value);
 // Tolerates unknown fields (they are dropped). Wrong types:
 // kInvalidArgument naming the member.
 absl::StatusOr<ResourceSlice> ParseResourceSlice(const nlohmann::json& object);

@@ -75,3 +75,18 @@ def _created(ns, item):
         return ns.create(item)
     except ApiError:
         return None
+
+
+@pytest.mark.smoke
+def test_cli_in_the_plugin_shows_who_holds_what(ns, cluster, note):
+    """The commands of the README."""
+    ns.create(template("chip", request(selectors=[on_chip(5)])),
+              pod("holder", container(FOREVER, claims=["npu"]), claims={"npu": "chip"}))
+    ns.wait_pod("holder")
+    name = ns.pod("holder")["status"]["resourceClaimStatuses"][0]["resourceClaimName"]
+    line, = [line for line in cluster.ascend_dra("claims", "list").splitlines() if f"{ns.name}/{name} " in line]
+    assert "npu-5" in line and line.endswith("ok"), line
+    note(" ".join(line.split()))
+    shown = cluster.ascend_dra("claims", "show", f"{ns.name}/{name}")
+    assert ns.claim(name)["metadata"]["uid"] in shown and "davinci5" in shown
+    cluster.ascend_dra("claims", "verify")  # fails if there is a finding

@@ -89,6 +89,11 @@ class Cluster:
         return self.kubectl("--namespace", driver.NAMESPACE, "logs", "--selector", "app.kubernetes.io/name=ascend-dra",
                             "--container", container, "--tail=-1")
 
+    def ascend_dra(self, *arguments):
+        """Runs the command-line tool in the plugin's container, as an operator would."""
+        return self.kubectl("--namespace", driver.NAMESPACE, "exec", "daemonset/ascend-dra", "--container", "plugin",
+                            "--", "ascend-dra", *arguments)
+
     def namespace(self, name, labels=None):
         return Namespace(self, name, labels)
 
