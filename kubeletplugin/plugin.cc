@@ -3,6 +3,9 @@
 #include <grpcpp/impl/service_type.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -58,14 +61,25 @@ absl::StatusOr<std::string> ReadBootId(const std::string& path) {
   return id;
 }
 
-// Why a record's content was not even seen: too many open files, a bad moment of the disk.
+// Why a record was not even looked at: this process has too many files open, which passes. Anything
+// else may last (a sick disk), and is the quarantine's business.
 absl::Status FirstUnseen(const std::vector<UnreadableRecord>& unreadable) {
   for (const UnreadableRecord& record : unreadable) {
-    if (!absl::IsDataLoss(record.error) && !absl::IsUnimplemented(record.error)) {
-      return record.error;
-    }
+    if (absl::IsResourceExhausted(record.error)) return record.error;
   }
   return absl::OkStatus();
+}
+
+// Without a watch (the kernel has no room for one) only what this instance does itself is seen at
+// once: better than no driver.
+std::unique_ptr<DirectoryWatch> WatchIfPossible(const std::string& path,
+                                                std::function<void()> on_change) {
+  absl::StatusOr<std::unique_ptr<DirectoryWatch>> watch =
+      DirectoryWatch::Start(path, std::move(on_change));
+  if (watch.ok()) return *std::move(watch);
+  LogWarning("what another instance of the driver does here is noticed late",
+             {{"path", path}, {"error", watch.status()}});
+  return nullptr;
 }
 
 }  // namespace
@@ -98,9 +112,10 @@ class Plugin::Impl {
     metrics_.SetNodeState(nullptr);
     // Whoever calls in goes first; calls of the kubelet may still need the API server.
     health_server_.reset();
-    engine_.Stop();  // what waits for another claim would hold up the end
     allocations_server_.reset();
-    if (server_ != nullptr) server_->Stop(kStopGrace);
+    // What still waits for another claim or the API server then would hold up the end.
+    if (server_ != nullptr) server_->Stop(kStopGrace, [this] { engine_.Stop(); });
+    engine_.Stop();
     client_->Shutdown();  // what is still under way must not hold up the end
     // Publisher and agent client ask each other. Both are idle before either goes; the members'
     // order does the rest (no reset() here: their threads still look at these pointers).
@@ -119,6 +134,7 @@ class Plugin::Impl {
 
     records_.SetWriteObserver([this](const absl::Status& status, absl::Duration duration) {
       metrics_.RecordWritten(status, duration);
+      if (!records_watched_) RecordsChanged();
     });
     metrics_.SetNodeState(
         [this] { return ReadNodeState(records_, cdi_store_, paths_, registration_.registered()); });
@@ -140,15 +156,14 @@ class Plugin::Impl {
         *client_, PublisherRole(paths_.publisher_directory(), BootTimeNanos()),
         [this] { return WantedSlices(); });
     publisher_->Start();
-    ASCEND_ASSIGN_OR_RETURN(
-        publisher_watch_,
-        DirectoryWatch::Start(paths_.publisher_directory(), [this] { publisher_->Wake(); }));
+    publisher_watch_ =
+        WatchIfPossible(paths_.publisher_directory(), [this] { publisher_->Wake(); });
     // What this instance writes, and another one.
-    ASCEND_ASSIGN_OR_RETURN(records_watch_,
-                            DirectoryWatch::Start(paths_.claims_directory(), [this] {
-                              engine_.NotifyChange();
-                              RecordsChanged();
-                            }));
+    records_watch_ = WatchIfPossible(paths_.claims_directory(), [this] {
+      engine_.NotifyChange();
+      RecordsChanged();
+    });
+    records_watched_ = records_watch_ != nullptr;
     allocations_ = std::make_unique<AllocationsFeed>(paths_.driver_name(), options.node_name,
                                                      [this] { return records_.ReadAll(); });
     const auto container_uses = [this] {
@@ -341,6 +356,7 @@ class Plugin::Impl {
   std::unique_ptr<agent::Client> agent_;
   std::unique_ptr<DeadClaimSweeper> dead_claims_;
   std::unique_ptr<DirectoryWatch> records_watch_;
+  std::atomic<bool> records_watched_ = false;
   std::unique_ptr<DirectoryWatch> publisher_watch_;
   std::unique_ptr<TaskPool> pool_;
   std::unique_ptr<PluginServer> server_;

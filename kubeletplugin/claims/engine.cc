@@ -100,11 +100,20 @@ absl::Status ClaimEngine::Start() {
   const bool swept = SweepOrphans(contents);
   SweepStaleClaimLocks();
   // The watch first, so that nothing that happens from here on is missed.
-  ASCEND_ASSIGN_OR_RETURN(cdi_watch_, DirectoryWatch::Start(cdi_store_.directory(), [this] {
-                            MutexLock lock(&mutex_);
-                            restore_ = true;
-                            restore_wanted_.Signal();
-                          }));
+  absl::StatusOr<std::unique_ptr<DirectoryWatch>> watch =
+      DirectoryWatch::Start(cdi_store_.directory(), [this] {
+        MutexLock lock(&mutex_);
+        restore_ = true;
+        restore_wanted_.Signal();
+      });
+  if (watch.ok()) {
+    cdi_watch_ = *std::move(watch);
+  } else {
+    LogWarning("CDI files that vanish are noticed late",
+               {{"path", cdi_store_.directory()},
+                {"after", absl::FormatDuration(options_.restore_retry)},
+                {"error", watch.status()}});
+  }
   const bool restored = RestoreCdiFiles(Restore::kAll);
   restorer_ = std::thread([this, swept, restored] { RestoreLoop(swept, restored); });
   return absl::OkStatus();
@@ -129,7 +138,9 @@ absl::Status ClaimEngine::WaitForChange(uint64_t seen, absl::Time deadline) {
     changed_.WaitFor(&mutex_, left);
   }
   if (stop_) {
-    return absl::UnavailableError("the driver is being stopped; the kubelet will ask the next one");
+    return WithReason(
+        absl::UnavailableError("the driver is being stopped; the kubelet will ask the next one"),
+        PrepareError::kSuperseded);
   }
   return absl::OkStatus();
 }
@@ -268,6 +279,27 @@ std::string ClaimEngine::FindStrayProcess(const ClaimPlan& plan) {
   return "";
 }
 
+absl::Status ClaimEngine::CheckReplacesDamaged(const ClaimRecord& record,
+                                               const absl::Status& damage) {
+  ASCEND_ASSIGN_OR_RETURN(const RecordStore::Contents contents, records_.ReadAll());
+  std::set<int> before, now;
+  for (const UnreadableRecord& bad : contents.unreadable) {
+    if (bad.claim_uid == record.claim_uid) before = ChipsOf(bad, paths_);
+  }
+  for (const RecordedDevice& device : record.devices) {
+    for (const RecordedChip& chip : device.chips) now.insert(chip.physical_id);
+  }
+  if (before == now) return absl::OkStatus();
+  return WithReason(
+      absl::FailedPreconditionError(absl::StrCat(
+          "the claim was prepared before, its record is damaged (", damage.message(), ") and ",
+          before.empty() ? "nothing tells which chips it held"
+                         : absl::StrCat("it held chip ", absl::StrJoin(before, ", ")),
+          ": delete the claim's pods; when they have stopped, the kubelet unprepares the claim, "
+          "which removes the record")),
+      PrepareError::kRecordUnreadable);
+}
+
 absl::Status ClaimEngine::CheckKnownIdentity(const ClaimRecord& record) const {
   const std::shared_ptr<const vnpu::Inventory> inventory = inventory_();
   return inventory == nullptr ? absl::OkStatus() : CheckIdentity(record, *inventory);
@@ -303,7 +335,8 @@ absl::Status ClaimEngine::WriteInjection(const ClaimRecord& record,
   ASCEND_RETURN_IF_ERROR(
       WithReason(injector_.CheckNodes(ChipsOf(record)), PrepareError::kDeviceNode));
   ASCEND_ASSIGN_OR_RETURN(const cdi::Spec spec,
-                          injector_.BuildSpec(paths_.cdi_kind(), record, metadata));
+                          WithReason(injector_.BuildSpec(paths_.cdi_kind(), record, metadata),
+                                     PrepareError::kDeviceNode));
   ASCEND_RETURN_IF_ERROR(WriteMetadataFiles(record, paths_, metadata))
       .With("the device metadata cannot be written; check that ",
             paths_.device_metadata_directory(), " is writable and has room");
@@ -356,12 +389,16 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
       }
       ASCEND_RETURN_IF_ERROR(CheckKnownIdentity(**existing));
       KeepKnownFacts(**existing, &plan.record);
-    } else if (absl::IsUnimplemented(existing.status())) {
-      // A newer driver knows more about this claim than we could write.
+    } else if (absl::IsDataLoss(existing.status())) {
+      ASCEND_RETURN_IF_ERROR(CheckReplacesDamaged(plan.record, existing.status()));
+    } else if (!absl::IsNotFound(existing.status())) {
+      // Not seen this time; or a newer driver knows more about this claim than we could write.
       return existing.status();
     } else if (const std::string stray = FindStrayProcess(plan); !stray.empty()) {
       chip_locks.clear();
-      if (SteadyNow() >= busy_deadline) return absl::FailedPreconditionError(stray);
+      if (SteadyNow() >= busy_deadline) {
+        return WithReason(absl::FailedPreconditionError(stray), PrepareError::kChipHeld);
+      }
       ASCEND_RETURN_IF_ERROR(WaitForChange(seen, busy_deadline)).With(stray);
       continue;
     }
@@ -375,6 +412,8 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
                          absl::StrCat("the claim record cannot be written; check that ",
                                       records_.directory(), " is writable and has room"));
       if (written.ok()) NotifyChange();
+    } else if (written.ok()) {
+      written = WithReason(records_.Sync(), PrepareError::kRecordWrite);
     }
     if (!written.ok()) {
       // A damaged record keeps its CDI file: that is what still withholds its chips.
@@ -443,6 +482,8 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference) {
     if (had_record) {
       ASCEND_RETURN_IF_ERROR(records_.Remove(reference.uid)).With("claim record");
       NotifyChange();
+    } else {
+      ASCEND_RETURN_IF_ERROR(records_.Sync()).With("claim records");
     }
     return gate->EndGeneration();
   };
@@ -597,7 +638,7 @@ void ClaimEngine::RestoreLoop(bool swept, bool restored) {
       // again), and the kubelet does not prepare a claim again that it knows to be prepared.
       const absl::Time deadline = SteadyNow() + options_.restore_retry;
       while (!stop_ && !restore_) {
-        if (swept && restored) {
+        if (swept && restored && cdi_watch_ != nullptr) {
           restore_wanted_.Wait(&mutex_);
         } else if (const absl::Duration left = deadline - SteadyNow();
                    left > absl::ZeroDuration()) {

@@ -112,6 +112,9 @@ class ClaimEngine {
   // Who holds one of these chips, other than `claim_uid`; empty if nobody.
   absl::StatusOr<std::string> FindHolder(const std::string& claim_uid, const ClaimPlan& plan);
   // As far as the inventory is known.
+  // Whether the damaged record of the claim may be replaced by `record`: only if that is about the
+  // very chips that the old one held, for a pod may still run on them.
+  absl::Status CheckReplacesDamaged(const ClaimRecord& record, const absl::Status& damage);
   absl::Status CheckKnownIdentity(const ClaimRecord& record) const;
   std::vector<PreparedDevice> Answer(const ClaimRecord& record,
                                      const std::vector<MetadataFile>& metadata) const;

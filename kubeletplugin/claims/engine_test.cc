@@ -1,13 +1,18 @@
 #include "kubeletplugin/claims/engine.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <random>
 #include <set>
@@ -178,6 +183,7 @@ class EngineTest : public ::testing::Test {
     return JoinPath(paths_.claims_directory(), uid);
   }
   bool HasCdi(const std::string& uid) { return std::filesystem::exists(CdiPath(uid)); }
+  bool HasCdiFile(const std::string& uid) { return std::filesystem::exists(CdiPath(uid)); }
   bool HasRecord(const std::string& uid) { return std::filesystem::exists(RecordPath(uid)); }
   std::string Bytes(const std::string& path) { return ReadFile(path).value_or("no such file"); }
   cdi::Spec Spec(const std::string& uid) {
@@ -1178,6 +1184,30 @@ TEST_F(EngineTest, ADamagedRecordIsReplacedByItsOwnClaim) {
   EXPECT_EQ(Record("a"), good);
 }
 
+// ... unless the claim was allocated anew meanwhile, or nobody knows what it held: a container may
+// still run on that.
+TEST_F(EngineTest, ADamagedRecordIsNotReplacedByAnotherAllocation) {
+  auto plugin = Start();
+  Claim("a", {Result("npu-0")});
+  ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+  ASSERT_THAT(WriteFileAtomically(RecordPath("a"), "garbage"), IsOk());
+  Claim("a", {Result("npu-1")});
+  EXPECT_THAT(plugin->engine.Prepare(Ref("a")),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("held chip 0"), HasSubstr("delete the claim's pods"))));
+  EXPECT_EQ(Bytes(RecordPath("a")), "garbage");
+  EXPECT_TRUE(HasCdiFile("a"));
+
+  ASSERT_EQ(::unlink(CdiPath("a").c_str()), 0);
+  Claim("a", {Result("npu-0")});
+  EXPECT_THAT(plugin->engine.Prepare(Ref("a")),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("nothing tells")));
+  // The way out that the message names.
+  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
+  EXPECT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+  EXPECT_EQ(Record("a").devices[0].device, "npu-0");
+}
+
 // ... but what a newer driver wrote is not replaced by what an older one knows.
 TEST_F(EngineTest, ARecordOfANewerVersionIsNotReplaced) {
   auto plugin = Start();
@@ -1488,6 +1518,31 @@ TEST_F(EngineTest, StartMakesCdiFilesAnew) {
   for (const char* uid : {"0", "1", "2"}) {
     EXPECT_EQ(Spec(uid).container_edits.device_nodes.size(), 2u) << uid;
   }
+}
+
+// The kernel's limits on inotify are shared with everything else on the node.
+TEST_F(EngineTest, WithoutRoomForAWatchItLooksNowAndThen) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  constexpr int kNoNamespace = 77;
+  const auto run_without_inotify = [&] {
+    // For single-threaded programs only: this one, started anew for the test.
+    if (::unshare(CLONE_NEWUSER) != 0) std::_Exit(kNoNamespace);
+    std::ofstream("/proc/sys/user/max_inotify_instances") << 0;
+    if (::inotify_init1(IN_CLOEXEC) >= 0) std::_Exit(kNoNamespace);
+    auto plugin = Start();
+    Claim("a", {Result("npu-0")});
+    bool good = plugin->engine.Prepare(Ref("a")).ok() && ::unlink(CdiPath("a").c_str()) == 0;
+    good = good && WaitFor([&] { return HasCdiFile("a"); });
+    good = good && plugin->engine.Unprepare(Ref("a")).ok();
+    std::_Exit(good ? 0 : 1);
+  };
+  int code = -1;
+  const auto ended = [&code](int status) {
+    code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return code == 0 || code == kNoNamespace;
+  };
+  EXPECT_EXIT(run_without_inotify(), ended, "");
+  if (code == kNoNamespace) GTEST_SKIP() << "user namespaces are refused";
 }
 
 // REC-05, CDI-01: a reboot. The CDI directory was on a tmpfs, the record survives.

@@ -47,11 +47,15 @@ const UnreadableRecord* Quarantine::Find(int physical_id, const std::string& cla
   return nullptr;
 }
 
+std::set<int> ChipsOf(const UnreadableRecord& record, const Paths& paths) {
+  std::set<int> chips = ChipsOfDeviceNames(record.devices);
+  return chips.empty() ? ChipsOfCdiFile(record.claim_uid, paths) : chips;
+}
+
 Quarantine FindQuarantine(const std::vector<UnreadableRecord>& unreadable, const Paths& paths) {
   Quarantine quarantine;
   for (const UnreadableRecord& record : unreadable) {
-    std::set<int> chips = ChipsOfDeviceNames(record.devices);
-    if (chips.empty()) chips = ChipsOfCdiFile(record.claim_uid, paths);
+    const std::set<int> chips = ChipsOf(record, paths);
     if (chips.empty()) quarantine.unknown.push_back(record);
     for (const int id : chips) quarantine.chips.emplace(id, record);
   }

@@ -25,6 +25,9 @@ struct Quarantine {
   const UnreadableRecord* Find(int physical_id, const std::string& claim_uid, bool held) const;
 };
 
+// The chips that this record names, or the claim's CDI file; empty if they cannot be told.
+std::set<int> ChipsOf(const UnreadableRecord& record, const Paths& paths);
+
 // Reads CDI files. Records that could not be read for another reason than their content (a full
 // table of open files, say) are treated alike: nothing is known of them at this moment.
 Quarantine FindQuarantine(const std::vector<UnreadableRecord>& unreadable, const Paths& paths);

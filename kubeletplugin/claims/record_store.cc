@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <set>
@@ -20,7 +21,17 @@ RecordStore::RecordStore(std::string directory) : directory_(std::move(directory
 absl::Status RecordStore::Prepare() {
   ASCEND_RETURN_IF_ERROR(MakeDirectories(directory_, 0700, /*durable=*/true));
   ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
-  return RemoveStaleTempFiles(directory.get(), "", kStaleTempFileAge);
+  ASCEND_RETURN_IF_ERROR(RemoveStaleTempFiles(directory.get(), "", kStaleTempFileAge));
+  // What an instance before wrote or removed, and could not sync.
+  return SyncOpenDirectory(directory.get());
+}
+
+absl::Status RecordStore::SyncOpenDirectory(int dir_fd) const {
+  while (::fsync(dir_fd) != 0) {
+    const int error = errno;
+    if (error != EINTR) return ErrnoToStatus(error, absl::StrCat("fsync ", directory_));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<const ClaimRecord>> RecordStore::ReadLocked(
@@ -40,14 +51,18 @@ absl::StatusOr<std::shared_ptr<const ClaimRecord>> RecordStore::ReadLocked(
   if (cached != cache_.end() && cached->second.identity == identity) return cached->second.record;
 
   const std::string path = JoinPath(directory_, claim_uid);
-  // A failure to read says nothing about the bytes (too many open files, a bad moment of the disk):
-  // it is not remembered.
-  ASCEND_ASSIGN_OR_RETURN(const std::string bytes, ReadFileAt(dir_fd, claim_uid), "record");
+  const absl::StatusOr<std::string> bytes = ReadFileAt(dir_fd, claim_uid);
+  if (absl::IsFailedPrecondition(bytes.status()) || absl::IsOutOfRange(bytes.status())) {
+    return absl::DataLossError(bytes.status().message());  // no file, or far too large: no record
+  }
+  // Another failure to read says nothing about the bytes (too many open files, a bad moment of the
+  // disk): it is not remembered.
+  ASCEND_RETURN_IF_ERROR(bytes.status()).With("record");
   absl::StatusOr<std::shared_ptr<const ClaimRecord>> result;
   std::vector<std::string> salvaged;
-  if (absl::StatusOr<ClaimRecord> record = ParseRecord(bytes); !record.ok()) {
+  if (absl::StatusOr<ClaimRecord> record = ParseRecord(*bytes); !record.ok()) {
     result = Annotate(record.status(), path);
-    salvaged = SalvageDeviceNames(bytes);
+    salvaged = SalvageDeviceNames(*bytes);
   } else if (record->claim_uid != claim_uid) {
     result =
         absl::DataLossError(absl::StrCat(path, ": the record is of claim UID ", record->claim_uid));
@@ -97,10 +112,21 @@ absl::StatusOr<RecordStore::Contents> RecordStore::ReadAll() {
   return contents;
 }
 
-absl::Status RecordStore::Observed(const std::function<absl::Status()>& write) const {
+absl::Status RecordStore::Observed(const std::function<absl::Status()>& write) {
   const absl::Duration start = Clock::Real().Monotonic();
   absl::Status status = write();
+  if (!status.ok()) unsynced_ = true;
   if (observe_) observe_(status, Clock::Real().Monotonic() - start);
+  return status;
+}
+
+absl::Status RecordStore::Sync() {
+  if (!unsynced_.exchange(false)) return absl::OkStatus();
+  const absl::Status status = [&]() -> absl::Status {
+    ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
+    return SyncOpenDirectory(directory.get());
+  }();
+  if (!status.ok()) unsynced_ = true;
   return status;
 }
 

@@ -3,6 +3,7 @@
 #ifndef ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_STORE_H_
 #define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_STORE_H_
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -38,10 +39,12 @@ class RecordStore {
 
   explicit RecordStore(std::string directory);
 
-  // Creates the directory (0700) and removes temporaries of a writer that crashed.
+  // Creates the directory (0700), removes temporaries of a writer that crashed, and makes durable
+  // what it left.
   absl::Status Prepare();
 
-  // kNotFound if the claim has no record; kDataLoss or kUnimplemented if it cannot be read.
+  // kNotFound if the claim has no record; kDataLoss if it is damaged, kUnimplemented if it is of a
+  // newer format; another code if it could not be looked at this time.
   absl::StatusOr<std::shared_ptr<const ClaimRecord>> Read(const std::string& claim_uid);
 
   // Whether the claim has a record, readable or not. Cheaper than reading it.
@@ -50,11 +53,15 @@ class RecordStore {
   // All records. Files that did not change since the last call are not read again.
   absl::StatusOr<Contents> ReadAll();
 
-  // Durable when it returns. A failure leaves the old record, or none.
+  // Durable when it returns. A failure leaves the old record, none, or the new one that a power cut
+  // may still take back: Sync() before it is relied on.
   absl::Status Write(const ClaimRecord& record);
 
   // Durable when it returns; a claim without a record is a success.
   absl::Status Remove(const std::string& claim_uid);
+
+  // Makes durable what a failed Write() or Remove() left; costs nothing if none failed.
+  absl::Status Sync();
 
   // Told of every Write() and Remove() that reached the disk, or failed to. Set before the first.
   using WriteObserver = std::function<void(const absl::Status& status, absl::Duration duration)>;
@@ -81,10 +88,12 @@ class RecordStore {
                                                                 const std::string& claim_uid)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  absl::Status Observed(const std::function<absl::Status()>& write) const;
+  absl::Status SyncOpenDirectory(int dir_fd) const;
+  absl::Status Observed(const std::function<absl::Status()>& write);
 
   const std::string directory_;
   WriteObserver observe_;
+  std::atomic<bool> unsynced_ = false;
   Mutex mutex_;
   std::map<std::string, Cached> cache_ ABSL_GUARDED_BY(mutex_);
 };

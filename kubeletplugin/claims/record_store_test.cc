@@ -209,6 +209,29 @@ TEST_F(RecordStoreTest, UnsafeUidsNeverBecomeFiles) {
   EXPECT_THAT(ListDirectory(store_.directory()), IsOkAndHolds(IsEmpty()));
 }
 
+TEST_F(RecordStoreTest, WhatIsNoFileOrTooLargeIsNoRecord) {
+  ASSERT_EQ(::mkdir(File("directory").c_str(), 0700), 0);
+  ASSERT_THAT(WriteFileAtomically(File("large"), ""), IsOk());
+  ASSERT_EQ(::truncate(File("large").c_str(), off_t{1} << 40), 0);
+  for (const char* uid : {"directory", "large"}) {
+    EXPECT_THAT(store_.Read(uid), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(File(uid))));
+  }
+}
+
+TEST_F(RecordStoreTest, SyncIsDueAfterAFailureOnly) {
+  const std::string away = dir_.File("away");
+  const std::string directory = store_.directory();
+  std::filesystem::rename(directory, away);
+  EXPECT_THAT(store_.Sync(), IsOk());
+  EXPECT_FALSE(store_.Remove("a").ok());
+  EXPECT_FALSE(store_.Sync().ok());
+  EXPECT_FALSE(store_.Sync().ok()) << "still due";
+  std::filesystem::rename(away, directory);
+  EXPECT_THAT(store_.Sync(), IsOk());
+  std::filesystem::rename(directory, away);
+  EXPECT_THAT(store_.Sync(), IsOk());
+}
+
 TEST_F(RecordStoreTest, FailedWriteLeavesTheOldRecord) {
   ASSERT_THAT(store_.Write(Record("a", 1)), IsOk());
   ASSERT_EQ(::mkdir(File("b").c_str(), 0700), 0);  // in the way of a record

@@ -207,6 +207,21 @@ TEST_F(RecoveryTest, SickChipIsTaintedAndRecovers) {
   WaitForPublished(kEight);
 }
 
+// REC-03: publishing goes on, and nothing is given away that may be somebody's.
+TEST_F(RecoveryTest, ARecordThatCannotBeReadWithholdsChips) {
+  StartNode();
+  if (IsSkipped()) return;
+  const sim::ClaimRef claim = Allocate("held", {{.devices = {"npu-0"}}});
+  ASSERT_THAT(kubelet().Prepare({claim}), IsOk());
+  const std::string bad = JoinPath(stack_->kubelet_root(), "plugins/npu.huawei.com/claims/backup");
+  std::filesystem::create_directory(bad);
+  std::vector<std::string> withheld = {"npu-0"};
+  for (size_t id = 1; id < kEight.size(); ++id) withheld.push_back(kEight[id] + "!withheld");
+  WaitForPublished(withheld);
+  std::filesystem::remove(bad);
+  WaitForPublished(kEight);
+}
+
 TEST_F(RecoveryTest, AgentKilledDoesNotStopClaims) {
   StartNode();
   if (IsSkipped()) return;
