@@ -304,6 +304,16 @@ TEST_F(ClaimsFaultTest, PowerLost) {
            "power", {"lost", "kept", "mixed"}, /*dies=*/true, kNextBoot));
 }
 
+// What could not be synced must be synced by the repetition, before it is answered.
+TEST_F(ClaimsFaultTest, PowerLostAfterARepetition) {
+  Run(Jobs(Choose(1,
+                  [](const Point& p) {
+                    // A CDI file that cannot be restored does not fail the start.
+                    return absl::StartsWith(p.text, "fsync") && !absl::StrContains(p.text, "/cdi");
+                  }),
+           "unsynced", {""}, /*dies=*/true, kNextBoot));
+}
+
 // ORD-10, ORD-15: an error that names the path, and the next try works.
 TEST_F(ClaimsFaultTest, AChangingCallFails) {
   Run(Jobs(Choose(2, [](const Point& p) { return p.changes; }), "fail",

@@ -23,6 +23,7 @@ using ascend::fault::Trouble;
 Trouble TroubleToCome() {
   const char* fault = std::getenv("ASCEND_FAULT");
   if (fault != nullptr && absl::StartsWith(fault, "fail:")) return Trouble::kOneCall;
+  if (fault != nullptr && absl::StartsWith(fault, "unsynced:")) return Trouble::kOneCall;
   if (fault != nullptr && absl::StartsWith(fault, "full:")) return Trouble::kFull;
   if (fault != nullptr && absl::StartsWith(fault, "jump:")) return Trouble::kClock;
   return Trouble::kNone;

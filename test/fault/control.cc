@@ -16,6 +16,7 @@ void Tell(const char* function, Arguments... arguments) {
 
 void BeginStep(const std::string& step) { Tell("ascend_fault_step", step.c_str()); }
 void HealFault() { Tell("ascend_fault_heal"); }
+void OperationRepeated() { Tell("ascend_fault_repeated"); }
 
 Uncounted::Uncounted() { Tell("ascend_fault_pause", 1); }
 Uncounted::~Uncounted() { Tell("ascend_fault_pause", 0); }

@@ -11,6 +11,8 @@ namespace ascend::fault {
 void BeginStep(const std::string& step);
 // The disk has room again.
 void HealFault();
+// An operation that failed was repeated with success: what it promised must last.
+void OperationRepeated();
 
 // Calls made meanwhile do not count and are not harmed.
 class Uncounted {

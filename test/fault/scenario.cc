@@ -120,6 +120,7 @@ class Run {
       status = StatusOf(result);
       if (status.ok()) {
         SayOk(verb, uid, TextOf(result));
+        if (attempt > 0) OperationRepeated();
         return status;
       }
       SayError(verb, uid, status.message());

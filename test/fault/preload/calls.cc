@@ -388,4 +388,7 @@ ASCEND_FAULT_EXPORT void ascend_fault_pause(int paused) {
 ASCEND_FAULT_EXPORT void ascend_fault_heal() {
   if (Harness* harness = Harness::Get()) harness->Heal();
 }
+ASCEND_FAULT_EXPORT void ascend_fault_repeated() {
+  if (Harness* harness = Harness::Get()) harness->Repeated();
+}
 ASCEND_FAULT_EXPORT void ascend_fault_background(int background) { SetBackground(background != 0); }

@@ -69,6 +69,7 @@ Harness::Harness(const char* roots, const char* fault, const char* trace) : root
                                                             {"interrupt", Mode::kInterrupt},
                                                             {"torn", Mode::kTorn},
                                                             {"power", Mode::kPower},
+                                                            {"unsynced", Mode::kUnsynced},
                                                             {"full", Mode::kFull},
                                                             {"jump", Mode::kJump}};
   const std::vector<std::string> words = Split(fault);
@@ -97,6 +98,8 @@ Harness::Harness(const char* roots, const char* fault, const char* trace) : root
     } else if (last != "lost") {
       Refuse("unknown power cut " + last);
     }
+  }
+  if (durable() != nullptr) {
     for (const std::string& root : roots_) durable_.AddRoot(root);
   }
   if (trace != nullptr) {
@@ -167,6 +170,7 @@ Harm Harness::Next(const Call& call) {
     case Mode::kKillAfter:
       return Harm::kKillAfter;
     case Mode::kFail:
+    case Mode::kUnsynced:
       errno = error_;
       return Harm::kFail;
     case Mode::kInterrupt:
@@ -193,6 +197,13 @@ void Harness::SetStep(const char* step) {
 void Harness::SetPaused(bool paused) {
   const std::lock_guard lock(mutex_);
   paused_ = paused;
+}
+
+void Harness::Repeated() {
+  const std::lock_guard lock(mutex_);
+  if (mode_ != Mode::kUnsynced || count_ < point_) return;
+  durable_.Cut(PowerCut::kLost, point_);
+  Die();
 }
 
 void Harness::Heal() {

@@ -12,6 +12,9 @@
 //     interrupt:N             the call fails once with EINTR
 //     torn:N                  half of the bytes are written, then SIGKILL
 //     power:N:lost|kept|mixed what was not synced is lost (durable_state.h), then SIGKILL
+//     unsynced:N              the call fails with EIO; when the program says that it was repeated
+//     with
+//                             success, power is lost as by power:N:lost
 //     jump:N:SECONDS          the wall clock jumps before the call
 //     full:N                  from here on whatever needs room fails with ENOSPC
 //
@@ -54,11 +57,15 @@ class Harness {
   [[noreturn]] static void Die();
 
   // Null unless a power cut is to come.
-  DurableState* durable() { return mode_ == Mode::kPower ? &durable_ : nullptr; }
+  DurableState* durable() {
+    return mode_ == Mode::kPower || mode_ == Mode::kUnsynced ? &durable_ : nullptr;
+  }
 
   void SetStep(const char* step);
   void SetPaused(bool paused);
   void Heal();
+  // What failed has been repeated. May not return.
+  void Repeated();
   // Held by every call that does not block.
   std::recursive_mutex& mutex() { return mutex_; }
 
@@ -72,6 +79,7 @@ class Harness {
     kInterrupt,
     kTorn,
     kPower,
+    kUnsynced,
     kFull,
     kJump
   };
