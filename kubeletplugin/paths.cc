@@ -7,10 +7,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/core/file.h"
 
 namespace ascend::kubeletplugin {
 namespace {
+
+constexpr absl::string_view kClaimLockPrefix = "claim-";
 
 bool IsDnsSubdomain(absl::string_view name) {
   if (name.empty() || name.size() > 63) return false;
@@ -112,7 +115,11 @@ std::string Paths::plugin_directory() const {
 std::string Paths::claims_directory() const { return JoinPath(plugin_directory(), "claims"); }
 std::string Paths::locks_directory() const { return JoinPath(plugin_directory(), "locks"); }
 std::string Paths::claim_lock(absl::string_view claim_uid) const {
-  return JoinPath(locks_directory(), absl::StrCat("claim-", claim_uid));
+  return JoinPath(locks_directory(), absl::StrCat(kClaimLockPrefix, claim_uid));
+}
+std::string Paths::claim_of_lock(absl::string_view file_name) {
+  if (!absl::ConsumePrefix(&file_name, kClaimLockPrefix)) return "";
+  return IsSafeClaimUid(file_name) ? std::string(file_name) : "";
 }
 std::string Paths::chip_lock(int physical_id) const {
   return JoinPath(locks_directory(), absl::StrCat("chip-", physical_id));

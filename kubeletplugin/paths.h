@@ -48,6 +48,8 @@ class Paths {
   std::string claims_directory() const;
   std::string locks_directory() const;
   std::string claim_lock(absl::string_view claim_uid) const;
+  // The claim UID in the file name of such a lock; empty if it is none.
+  static std::string claim_of_lock(absl::string_view file_name);
   std::string chip_lock(int physical_id) const;
   std::string device_metadata_directory() const;
   // A file's name in there, and what all names of a claim begin with.

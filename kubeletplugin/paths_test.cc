@@ -114,6 +114,21 @@ TEST(PathsTest, ClaimOfCdiFileIsTheInverseOfCdiFile) {
   }
 }
 
+TEST(PathsTest, ClaimOfLockIsTheInverseOfClaimLock) {
+  const auto paths = Paths::Create(Defaults());
+  ASSERT_THAT(paths, IsOk());
+  const std::string lock = paths->claim_lock(kUid);
+  const std::string directory = paths->locks_directory() + "/";
+  ASSERT_TRUE(absl::StartsWith(lock, directory)) << lock;
+  EXPECT_EQ(Paths::claim_of_lock(lock.substr(directory.size())), kUid);
+  const std::string chip = paths->chip_lock(3);
+  EXPECT_EQ(Paths::claim_of_lock(chip.substr(directory.size())), "") << chip;
+  for (const char* name : {"", "claim-", "claim-..", "claim-a/b", "claim_u1", ".claim-u1.x.tmp",
+                           "u1", "claim-claim_u1"}) {
+    EXPECT_EQ(Paths::claim_of_lock(name), "") << name;
+  }
+}
+
 TEST(PathsTest, ClaimOfDeviceMetadataIsTheInverseOfItsFile) {
   EXPECT_EQ(Paths::claim_of_device_metadata(Paths::device_metadata_file(kUid, "npu")), kUid);
   for (const char* name :

@@ -11,7 +11,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/core/file.h"
 #include "base/core/file_lock.h"
@@ -33,7 +32,6 @@ constexpr absl::Duration kInventoryWait = absl::Seconds(10);
 // Longer than any operation takes. A claim lock without a record that is older is left over from a
 // Prepare that failed and was never unprepared, a temporary file from a crash.
 constexpr absl::Duration kStaleAge = RecordStore::kStaleTempFileAge;
-constexpr absl::string_view kClaimLockPrefix = "claim-";
 
 // Never jumps, unlike absl::Now().
 absl::Time SteadyNow() {
@@ -550,8 +548,8 @@ void ClaimEngine::SweepStaleClaimLocks() {
   const absl::StatusOr<std::vector<std::string>> names = ListDirectory(paths_.locks_directory());
   if (!names.ok()) return;
   for (const std::string& name : *names) {
-    absl::string_view uid = name;
-    if (!absl::ConsumePrefix(&uid, kClaimLockPrefix)) continue;
+    const std::string uid = Paths::claim_of_lock(name);
+    if (uid.empty()) continue;
     struct stat info;
     const std::string path = JoinPath(paths_.locks_directory(), name);
     if (::stat(path.c_str(), &info) != 0) continue;
@@ -559,7 +557,7 @@ void ClaimEngine::SweepStaleClaimLocks() {
     // Only inside the gate: another instance may be using this very lock.
     absl::StatusOr<ClaimGate> gate = ClaimGate::OpenExisting(path);
     if (!gate.ok() || !gate->Enter(absl::ZeroDuration()).ok()) continue;
-    if (!absl::IsNotFound(records_.Read(std::string(uid)).status())) continue;
+    if (!absl::IsNotFound(records_.Read(uid).status())) continue;
     if (const absl::Status ended = gate->EndGeneration(); !ended.ok()) {
       LogWarning("stale lock file remains", {{"error", ended}});
     } else if (options_.orphan_removed) {

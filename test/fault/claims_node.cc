@@ -10,7 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/core/file.h"
 #include "base/core/status_macros.h"
@@ -32,7 +31,6 @@ constexpr char kNodeName[] = "node-1";
 constexpr int kChips = 8;
 constexpr char kTempSuffix[] = ".tmp";
 constexpr char kSomeTemp[] = ".0123456789abcdef.tmp";
-constexpr char kClaimLockPrefix[] = "claim-";
 
 std::string NameOf(const std::string& uid) { return absl::StrCat("claim-", uid); }
 
@@ -203,8 +201,8 @@ absl::StatusOr<std::vector<std::string>> ClaimsNode::Temporaries() const {
 absl::StatusOr<std::vector<std::string>> ClaimsNode::ClaimLocks() const {
   std::vector<std::string> uids;
   ASCEND_ASSIGN_OR_RETURN(const auto names, ListDirectory(paths_.locks_directory()));
-  for (absl::string_view name : names) {
-    if (absl::ConsumePrefix(&name, kClaimLockPrefix)) uids.emplace_back(name);
+  for (const std::string& name : names) {
+    if (std::string uid = Paths::claim_of_lock(name); !uid.empty()) uids.push_back(std::move(uid));
   }
   return uids;
 }
