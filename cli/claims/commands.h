@@ -10,7 +10,7 @@
 
 namespace ascend::cli {
 
-// `list`: every record, also those that cannot be read.
+// `list`: every record. For one that cannot be read, the chips that are withheld because of it.
 int ListClaims(const NodeFiles& files, const Output& out);
 
 // `show`: all that is known of a claim, given as UID, "namespace/name", or a name that only one

@@ -3,6 +3,8 @@
 #include <sstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/core/file.h"
 #include "base/core/status_matchers.h"
 #include "cli/claims/test_node.h"
@@ -61,11 +63,11 @@ TEST_F(CommandsTest, ListShowsEveryState) {
   node_.WriteFile(node_.RecordPath("uid-bad"), "garbage\n");
   EXPECT_EQ(List(), kExitOk);
   EXPECT_EQ(text_.str(),
-            "CLAIM            UID          DEVICES      REQUESTS    BOOT   STATE\n"
-            "default/missing  uid-missing  npu-3        npu         this   CDI file missing\n"
-            "default/ok       uid-ok       npu-0,npu-1  npu,second  this   ok\n"
-            "default/old      uid-old      npu-2        npu         other  other boot\n"
-            "-                uid-bad      -            -           -      unreadable\n");
+            "CLAIM            UID          DEVICES        REQUESTS    BOOT   STATE\n"
+            "default/missing  uid-missing  npu-3          npu         this   CDI file missing\n"
+            "default/ok       uid-ok       npu-0,npu-1    npu,second  this   ok\n"
+            "default/old      uid-old      npu-2          npu         other  other boot\n"
+            "-                uid-bad      any free chip  -           -      unreadable\n");
   EXPECT_EQ(List(/*json=*/true), kExitOk);
   const nlohmann::json list = Json();
   ASSERT_EQ(list.size(), 4u);
@@ -74,6 +76,35 @@ TEST_F(CommandsTest, ListShowsEveryState) {
   EXPECT_EQ(list[2]["state"], "other boot");
   EXPECT_EQ(list[3]["uid"], "uid-bad");
   EXPECT_NE(list[3]["error"], "");
+}
+
+TEST_F(CommandsTest, ListShowsWhatAnUnreadableRecordWithholds) {
+  // The devices can be told from the CDI file.
+  node_.WriteCdiFile(TestNode::Record("cdi", {6, 5}));
+  node_.WriteFile(node_.RecordPath("uid-cdi"), "garbage\n");
+  // They can be told from the record, of a later format; there is no CDI file.
+  const std::string text = SerializeRecord(TestNode::Record("new", {3}));
+  const std::string line = absl::StrReplaceAll(text.substr(0, text.find('\n')),
+                                               {{"\"formatVersion\":1", "\"formatVersion\":9"}});
+  node_.WriteFile(node_.RecordPath("uid-new"),
+                  absl::StrCat(line, "\ncrc32c:",
+                               absl::Hex(kubeletplugin::Crc32c(line), absl::kZeroPad8), "\n"));
+  // They cannot be told: the CDI file is damaged too.
+  node_.WriteFile(node_.RecordPath("uid-lost"), "garbage\n");
+  node_.WriteFile(node_.CdiPath("lost"), "{");
+  EXPECT_EQ(List(), kExitOk);
+  EXPECT_EQ(text_.str(),
+            "CLAIM  UID       DEVICES        REQUESTS  BOOT  STATE\n"
+            "-      uid-cdi   chips 5,6      -         -     unreadable\n"
+            "-      uid-lost  any free chip  -         -     unreadable\n"
+            "-      uid-new   chip 3         -         -     unreadable\n");
+  EXPECT_EQ(List(/*json=*/true), kExitOk);
+  const nlohmann::json list = Json();
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0]["withheld"], nlohmann::json({{"chips", {5, 6}}, {"anyFreeChip", false}}));
+  EXPECT_EQ(list[1]["withheld"]["chips"], nlohmann::json::array());
+  EXPECT_EQ(list[1]["withheld"]["anyFreeChip"], true);
+  EXPECT_EQ(list[2]["withheld"]["chips"], nlohmann::json::array({3}));
 }
 
 TEST_F(CommandsTest, WithoutABootIdNothingIsSaidOfIt) {

@@ -21,6 +21,10 @@ using kubeletplugin::UnreadableRecord;
 constexpr char kRestored[] =
     "the running driver writes it anew within seconds: if it stays so, see the log of the "
     "plugin container";
+// While it runs, the driver looks for files that are missing, not into those that are there.
+constexpr char kDeleteCdiFile[] =
+    "delete it: the running driver writes it anew within seconds; if it does not, see the log of "
+    "the plugin container";
 constexpr char kSwept[] = "the driver removes it when it starts; to remove it now, delete it";
 
 Finding Of(const ClaimRecord& record, std::string kind, std::string path, std::string problem,
@@ -99,12 +103,11 @@ void CheckCdiFiles(const NodeFiles& files, std::vector<Finding>* findings) {
              "the claim's CDI file is missing: containers of the claim cannot start", kRestored));
     } else if (!file->second.spec.ok()) {
       findings->push_back(Of(*record, "cdi_file_unreadable", path,
-                             std::string(file->second.spec.status().message()), kRestored));
+                             std::string(file->second.spec.status().message()), kDeleteCdiFile));
     } else if (const std::string difference =
                    Difference(*record, *file->second.spec, files.cdi_kind);
                !difference.empty()) {
-      findings->push_back(Of(*record, "cdi_file_differs", path, difference,
-                             "delete it: the running driver writes it anew at once"));
+      findings->push_back(Of(*record, "cdi_file_differs", path, difference, kDeleteCdiFile));
     }
   }
 }

@@ -20,6 +20,8 @@ using kubeletplugin::ClaimRecord;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 class FindingsTest : public ::testing::Test {
  protected:
@@ -46,6 +48,7 @@ TEST_F(FindingsTest, NothingIsWrong) {
   node_.Prepare(TestNode::Record("b", {2}));
   node_.WriteFile(node_.LockPath("claim-uid-a"), "", absl::Hours(24));  // of a live claim
   node_.WriteFile(node_.LockPath("chip-0"), "", absl::Hours(24));
+  node_.WriteFile(node_.LockPath("claim-"), "", absl::Hours(24));  // names no claim
   // Others' files in the CDI directory.
   node_.WriteFile(node_.root() + "/cdi/vendor.json", "garbage", absl::Hours(24));
   node_.WriteFile(node_.root() + "/cdi/.vendor.json.1.tmp", "", absl::Hours(24));
@@ -90,13 +93,17 @@ TEST_F(FindingsTest, CdiFiles) {
   ASSERT_EQ(::unlink(node_.CdiPath("a").c_str()), 0);
   EXPECT_THAT(Kinds(), ElementsAre("cdi_file_missing uid-a"));
   EXPECT_EQ(findings_[0].path, node_.CdiPath("a"));
+  EXPECT_THAT(findings_[0].remedy, Not(HasSubstr("delete")));
 
   node_.WriteFile(node_.CdiPath("a"), "{");
   EXPECT_THAT(Kinds(), ElementsAre("cdi_file_unreadable uid-a"));
+  // The driver restores what is missing, not what is there.
+  EXPECT_THAT(findings_[0].remedy, StartsWith("delete it"));
 
   const auto differs = [&](const ClaimRecord& written) {
     node_.WriteCdiFile(written);
     EXPECT_THAT(Kinds(), ElementsAre("cdi_file_differs uid-a"));
+    EXPECT_THAT(findings_[0].remedy, StartsWith("delete it"));
     return findings_.empty() ? "" : findings_[0].problem;
   };
   ClaimRecord other = record;

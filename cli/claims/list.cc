@@ -35,6 +35,11 @@ std::string State(const NodeFiles& files, const ClaimRecord& record) {
   return files.cdi_files.count(record.claim_uid) == 0 ? "CDI file missing" : "ok";
 }
 
+std::string WithheldDevices(const std::set<int>& chips) {
+  if (chips.empty()) return "any free chip";
+  return absl::StrCat(chips.size() == 1 ? "chip " : "chips ", absl::StrJoin(chips, ","));
+}
+
 }  // namespace
 
 int ListClaims(const NodeFiles& files, const Output& out) {
@@ -56,7 +61,9 @@ int ListClaims(const NodeFiles& files, const Output& out) {
                       {"state", State(files, *record)}});
     }
     for (const UnreadableRecord& bad : files.records.unreadable) {
+      const std::set<int>& chips = files.withheld.at(bad.claim_uid);
       list.push_back({{"uid", bad.claim_uid},
+                      {"withheld", {{"chips", chips}, {"anyFreeChip", chips.empty()}}},
                       {"state", "unreadable"},
                       {"error", std::string(bad.error.message())}});
     }
@@ -69,7 +76,8 @@ int ListClaims(const NodeFiles& files, const Output& out) {
                     Boot(files, *record), State(files, *record)});
   }
   for (const UnreadableRecord& bad : files.records.unreadable) {
-    rows.push_back({"", bad.claim_uid, "", "", "", "unreadable"});
+    rows.push_back({"", bad.claim_uid, WithheldDevices(files.withheld.at(bad.claim_uid)), "", "",
+                    "unreadable"});
   }
   if (rows.empty()) {
     out.text << "No claim is prepared on this node.\n";

@@ -8,10 +8,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "base/core/file.h"
 #include "base/core/status_macros.h"
 #include "cdi/json.h"
+#include "kubeletplugin/claims/quarantine.h"
 
 namespace ascend::cli {
 namespace {
@@ -19,8 +19,6 @@ namespace {
 using kubeletplugin::IsSafeClaimUid;
 using kubeletplugin::Paths;
 using kubeletplugin::RecordStore;
-
-constexpr absl::string_view kClaimLockPrefix = "claim-";
 
 bool IsTemporary(absl::string_view name) {
   return absl::StartsWith(name, ".") && absl::EndsWith(name, ".tmp");
@@ -78,10 +76,11 @@ absl::StatusOr<NodeFiles> ReadNodeFiles(const NodeFilesOptions& options) {
     }
   }
   ASCEND_ASSIGN_OR_RETURN(const std::vector<std::string> locks, List(paths.locks_directory()));
-  for (absl::string_view name : locks) {
-    const std::string path = JoinPath(paths.locks_directory(), name);
-    if (!absl::ConsumePrefix(&name, kClaimLockPrefix)) continue;
-    files.locks.emplace(std::string(name), OtherFileAt(path, options.now));
+  for (const std::string& name : locks) {
+    std::string uid = Paths::claim_of_lock(name);
+    if (uid.empty()) continue;
+    files.locks.emplace(std::move(uid),
+                        OtherFileAt(JoinPath(paths.locks_directory(), name), options.now));
   }
 
   const absl::StatusOr<std::vector<std::string>> names = ListDirectory(files.claims_directory);
@@ -99,6 +98,9 @@ absl::StatusOr<NodeFiles> ReadNodeFiles(const NodeFilesOptions& options) {
   }
   RecordStore records(files.claims_directory);
   ASCEND_ASSIGN_OR_RETURN(files.records, records.ReadAll());
+  for (const kubeletplugin::UnreadableRecord& bad : files.records.unreadable) {
+    files.withheld.emplace(bad.claim_uid, kubeletplugin::ChipsOf(bad, paths));
+  }
   // A claim that was prepared since the CDI files were listed.
   for (const auto& record : files.records.records) {
     if (files.cdi_files.count(record->claim_uid) != 0) continue;

@@ -4,6 +4,7 @@
 #define ASCEND_DRA_CLI_CLAIMS_NODE_FILES_H_
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct NodeFiles {
   std::string claims_directory;
   std::string boot_id;  // empty = unknown
   kubeletplugin::RecordStore::Contents records;
+  // Per unreadable record, by claim UID: physical ids of the chips that are withheld because of it;
+  // empty = they cannot be told, any free chip is.
+  std::map<std::string, std::set<int>> withheld;
   std::map<std::string, CdiFile> cdi_files;  // of this driver, by claim UID
   std::map<std::string, OtherFile> locks;    // of claims, by claim UID
   std::vector<OtherFile> temporaries;        // of records and of this driver's CDI files

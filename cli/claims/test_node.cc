@@ -84,6 +84,8 @@ void TestNode::WriteCdiFile(const ClaimRecord& record) const {
     for (const RecordedChip& chip : device.chips) {
       entry.container_edits.device_nodes.push_back(
           Node(absl::StrCat("/dev/davinci", chip.node_number), chip.node_number));
+      entry.container_edits.env.push_back(
+          absl::StrCat("ASCEND_DRA_NPU_", chip.physical_id, "_PHYSICAL_ID=", chip.physical_id));
     }
     spec.devices.push_back(std::move(entry));
   }
