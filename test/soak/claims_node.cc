@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "base/core/file.h"
 
 namespace ascend::soak {
@@ -130,8 +129,7 @@ std::vector<std::string> ClaimsNode::Names(const std::string& directory) {
 std::vector<std::string> ClaimsNode::ClaimLocks() const {
   std::vector<std::string> uids;
   for (const std::string& name : Names(paths_.locks_directory())) {
-    absl::string_view uid = name;
-    if (absl::ConsumePrefix(&uid, "claim-")) uids.emplace_back(uid);
+    if (std::string uid = Paths::claim_of_lock(name); !uid.empty()) uids.push_back(std::move(uid));
   }
   return uids;
 }

@@ -459,8 +459,9 @@ class DriverSoakTest : public ::testing::Test {
     std::erase_if(cdi_files, IsTemporary);
     EXPECT_THAT(cdi_files, ::testing::UnorderedElementsAreArray(files));
     for (const std::string& name : Names(paths_->locks_directory())) {
-      if (!absl::StartsWith(name, "claim-")) continue;
-      EXPECT_THAT(uids, ::testing::Contains(name.substr(6))) << "left lock";
+      const std::string uid = kubeletplugin::Paths::claim_of_lock(name);
+      if (uid.empty()) continue;
+      EXPECT_THAT(uids, ::testing::Contains(uid)) << "left lock";
     }
     std::map<int, std::string> holders;
     for (const std::string& uid : records) {
