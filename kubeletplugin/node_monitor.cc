@@ -15,6 +15,7 @@ namespace {
 
 constexpr absl::Duration kRequestTimeout = absl::Seconds(10);
 constexpr char kDevicePluginActive[] = "DevicePluginActive";
+constexpr char kCdiMaybeOff[] = "CdiMaybeOff";
 constexpr char kDevicePluginPrefix[] = "huawei.com/Ascend";
 
 // Major and minor of "1.7.2", "v2.1.4-k3s1"; {-1, -1} if that cannot be told.
@@ -46,11 +47,11 @@ std::map<std::string, std::string> NodeProblems(const kube::Node& node) {
         " does not inject CDI devices: pods with claims start without their NPUs; use containerd "
         "1.7.2 or newer with CDI on, or CRI-O 1.28 or newer");
   } else if (name == "containerd" && version == std::pair(1, 7)) {
-    problems["CdiMaybeOff"] = absl::StrCat(
+    problems[kCdiMaybeOff] = absl::StrCat(
         "the container runtime ", runtime,
-        " injects CDI devices only if enable_cdi = true is set in "
-        "[plugins.\"io.containerd.grpc.v1.cri\"] of its config.toml: otherwise pods with claims "
-        "start without their NPUs");
+        " can inject CDI devices, but whether that is on cannot be told from here: check that "
+        "enable_cdi = true is set in [plugins.\"io.containerd.grpc.v1.cri\"] of its config.toml, "
+        "without it pods with claims start without their NPUs");
   }
   for (const auto& [resource, quantity] : node.allocatable) {
     if (!absl::StartsWith(resource, kDevicePluginPrefix) || quantity == "0") continue;
@@ -100,10 +101,20 @@ void NodeMonitor::Run() {
 void NodeMonitor::Look() {
   const absl::StatusOr<kube::Node> node = client_.GetNode(options_.node_name, kRequestTimeout);
   if (!node.ok()) return;  // whoever needs the API server says that it is away
-  std::map<std::string, std::string> problems = NodeProblems(*node);
-  for (const auto& [reason, message] : problems) {
-    if (reported_.count(reason) != 0) continue;
-    LogWarning("the node is not fit for claims", {{"reason", reason}, {"message", message}});
+  std::map<std::string, bool> reported;
+  for (const auto& [reason, message] : NodeProblems(*node)) {
+    const auto known = reported_.find(reason);
+    bool& done = reported[reason];
+    done = known != reported_.end() && known->second;
+    if (done) continue;
+    const bool warning = reason != kCdiMaybeOff;
+    const bool is_new = known == reported_.end();
+    if (is_new && warning) {
+      LogWarning("the node is not fit for claims", {{"reason", reason}, {"message", message}});
+    } else if (is_new) {
+      LogInfo("whether the node is fit for claims cannot be told",
+              {{"reason", reason}, {"message", message}});
+    }
     const absl::Status sent = client_.CreateEvent({.regarding = {.api_version = "v1",
                                                                  .kind = "Node",
                                                                  .namespace_name = "",
@@ -111,14 +122,15 @@ void NodeMonitor::Look() {
                                                                  .uid = node->uid},
                                                    .reason = reason,
                                                    .message = message,
-                                                   .warning = true,
+                                                   .warning = warning,
                                                    .reporting_component = options_.driver,
                                                    .reporting_instance = options_.node_name},
                                                   kRequestTimeout);
-    if (!sent.ok()) LogWarning("an Event could not be written", {{"error", sent}});
+    done = sent.ok();
+    if (is_new && !sent.ok()) LogWarning("an Event could not be written", {{"error", sent}});
   }
-  const bool active = problems.count(kDevicePluginActive) != 0;
-  reported_ = std::move(problems);
+  const bool active = reported.count(kDevicePluginActive) != 0;
+  reported_ = std::move(reported);
   {
     MutexLock lock(&mutex_);
     if (device_plugin_active_ == active) return;

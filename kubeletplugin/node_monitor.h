@@ -17,8 +17,8 @@ namespace ascend::kubeletplugin {
 
 // Problems of a node, by the reason of their Event; empty = none. Pure.
 //   CdiUnsupported     the runtime has no CDI (docker, containerd before 1.7, CRI-O before 1.23)
-//   CdiMaybeOff        containerd 1.7 has it, switched off by default
-//   DevicePluginActive huawei.com/Ascend* is allocatable on the node
+//   CdiMaybeOff        containerd 1.7 has it, switched off by default; the Node object does not
+//   tell DevicePluginActive huawei.com/Ascend* is allocatable on the node
 std::map<std::string, std::string> NodeProblems(const kube::Node& node);
 
 class NodeMonitor {
@@ -29,8 +29,10 @@ class NodeMonitor {
     absl::Duration period = absl::Minutes(1);
   };
   // Looks at once and then each period, on a thread of its own; every problem that was not there at
-  // the look before becomes a warning Event on the Node and a line in the log. `on_change` runs on
-  // that thread when device_plugin_active() changed. Both references must outlive it.
+  // the look before becomes a line in the log and an Event on the Node, tried again at the next
+  // looks until it is written. Both are warnings unless the driver only cannot tell (CdiMaybeOff).
+  // `on_change` runs on that thread when device_plugin_active() changed. Both references must
+  // outlive it.
   NodeMonitor(Options options, kube::Client& client, std::function<void()> on_change);
   // Waits for a request under way: shut the client down before.
   ~NodeMonitor();
@@ -51,7 +53,8 @@ class NodeMonitor {
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   bool device_plugin_active_ ABSL_GUARDED_BY(mutex_) = false;
 
-  std::map<std::string, std::string> reported_;  // the thread's own
+  // The thread's own: the problems of the last look, and whether their Event was written.
+  std::map<std::string, bool> reported_;
   std::thread thread_;
 };
 

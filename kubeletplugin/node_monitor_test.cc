@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kubeletplugin/testing/fake_kube_client.h"
@@ -10,7 +11,9 @@
 namespace ascend::kubeletplugin {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<std::string> Reasons(const kube::Node& node) {
   std::vector<std::string> reasons;
@@ -84,6 +87,47 @@ TEST(NodeMonitorTest, ReportsEachProblemOnceAndTellsWhenItEnds) {
   client.SetNode({.name = "node-1", .uid = "u", .allocatable = {{"huawei.com/Ascend910", "8"}}});
   wait_for_changes(3);
   EXPECT_TRUE(client.WaitUntil([&] { return client.events().size() == 2; }));
+}
+
+TEST(NodeMonitorTest, WritesTheEventOnceTheApiServerIsBack) {
+  kube::FakeClient client;
+  client.SetNode({.name = "node-1", .uid = "u", .container_runtime_version = "docker://27.1.0"});
+  client.FailEvents(absl::UnavailableError("HTTP 503"), 2);
+  ::testing::internal::CaptureStderr();
+  {
+    NodeMonitor monitor(
+        {.driver = "npu.huawei.com", .node_name = "node-1", .period = absl::Milliseconds(1)},
+        client, [] {});
+    EXPECT_TRUE(client.WaitUntil([&] { return !client.events().empty(); }));
+  }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  ASSERT_EQ(client.events().size(), 1u);
+  EXPECT_TRUE(client.events()[0].warning);
+  EXPECT_EQ(client.event_attempts(), 3);
+  const std::vector<std::string> parts = absl::StrSplit(log, "the node is not fit for claims");
+  EXPECT_EQ(parts.size(), 2u) << log;  // said once
+}
+
+// CDI-07: containerd 1.7 with CDI on looks the same.
+TEST(NodeMonitorTest, WhatCannotBeToldIsNoWarning) {
+  kube::FakeClient client;
+  client.SetNode(
+      {.name = "node-1", .uid = "u", .container_runtime_version = "containerd://1.7.28"});
+  ::testing::internal::CaptureStderr();
+  {
+    NodeMonitor monitor(
+        {.driver = "npu.huawei.com", .node_name = "node-1", .period = absl::Milliseconds(1)},
+        client, [] {});
+    EXPECT_TRUE(client.WaitUntil([&] { return !client.events().empty(); }));
+  }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  ASSERT_EQ(client.events().size(), 1u);
+  EXPECT_EQ(client.events()[0].reason, "CdiMaybeOff");
+  EXPECT_FALSE(client.events()[0].warning);
+  EXPECT_THAT(client.events()[0].message,
+              AllOf(HasSubstr("cannot be told"), HasSubstr("check that enable_cdi = true")));
+  EXPECT_THAT(log, AllOf(HasSubstr("level=info"), HasSubstr("CdiMaybeOff"),
+                         Not(HasSubstr("level=warning")), Not(HasSubstr("not fit"))));
 }
 
 }  // namespace

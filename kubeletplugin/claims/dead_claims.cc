@@ -1,9 +1,11 @@
 #include "kubeletplugin/claims/dead_claims.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/core/file.h"
 #include "base/runtime/clock.h"
 #include "base/runtime/logging.h"
@@ -27,6 +29,20 @@ bool Allocates(const kube::ResourceClaim& claim, const std::string& driver,
                                     result.share_id == device.share_id;
                            });
       });
+}
+
+void LogUnsent(const absl::Status& sent) {
+  if (!sent.ok()) LogWarning("an Event could not be written", {{"error", sent}});
+}
+
+std::string Advice(const UnreadableRecord& record, const std::string& path) {
+  if (absl::IsUnimplemented(record.error)) {
+    return "upgrade the driver to the version that wrote it, or a newer one, and leave the record";
+  }
+  if (absl::IsDataLoss(record.error)) {
+    return absl::StrCat("if its pods are gone for good, remove ", path, " on the node");
+  }
+  return "the driver goes on trying to read it";  // too many open files, a bad moment of the disk
 }
 
 }  // namespace
@@ -96,9 +112,8 @@ void DeadClaimSweeper::Look() {
 void DeadClaimSweeper::LookAt(const ClaimRecord& record, const std::vector<ContainerUse>& uses) {
   const absl::StatusOr<bool> exists = ObjectExists(record);
   if (!exists.ok()) return;  // API errors change nothing
-  const bool listed = std::any_of(uses.begin(), uses.end(), [&](const ContainerUse& use) {
-    return use.pod_namespace == record.claim_namespace && use.claim_name == record.claim_name;
-  });
+  const bool listed = std::any_of(
+      uses.begin(), uses.end(), [&](const ContainerUse& use) { return UsesClaimOf(use, record); });
   if (*exists || listed) {
     suspects_.erase(record.claim_uid);
     return;
@@ -109,16 +124,20 @@ void DeadClaimSweeper::LookAt(const ClaimRecord& record, const std::vector<Conta
 
   const std::string what = absl::StrCat("claim ", record.claim(), " (UID ", record.claim_uid, ")");
   if (const absl::Status unused = CheckUnused(record); !unused.ok()) {
-    if (!std::exchange(suspect.reported, true)) {
+    const bool first = !std::exchange(suspect.logged, true);
+    if (first) {
       LogWarning("a claim that is gone still holds its chips",
                  {{"claim", record.claim()}, {"claimUID", record.claim_uid}, {"error", unused}});
-      NodeEvent("ClaimNotReleased",
-                absl::StrCat(what,
-                             " is gone and the kubelet does not unprepare it, but its chips "
-                             "are kept: ",
-                             unused.message()),
-                /*warning=*/true);
     }
+    if (suspect.reported) return;
+    const absl::Status sent = NodeEvent("ClaimNotReleased",
+                                        absl::StrCat(what,
+                                                     " is gone and the kubelet does not unprepare "
+                                                     "it, but its chips are kept: ",
+                                                     unused.message()),
+                                        /*warning=*/true);
+    suspect.reported = sent.ok();
+    if (first) LogUnsent(sent);
     return;
   }
   const absl::Status freed = sources_.unprepare({.namespace_name = record.claim_namespace,
@@ -127,11 +146,11 @@ void DeadClaimSweeper::LookAt(const ClaimRecord& record, const std::vector<Conta
   if (!freed.ok()) return;  // logged there, tried again at the next look
   LogWarning("released the chips of a dead claim",
              {{"claim", record.claim()}, {"claimUID", record.claim_uid}});
-  NodeEvent("DeadClaimReleased",
-            absl::StrCat(what,
-                         " is gone, the kubelet never unprepared it and nothing uses its "
-                         "chips: they were released"),
-            /*warning=*/false);
+  LogUnsent(NodeEvent("DeadClaimReleased",
+                      absl::StrCat(what,
+                                   " is gone, the kubelet never unprepared it and nothing uses its "
+                                   "chips: they were released"),
+                      /*warning=*/false));
   suspects_.erase(record.claim_uid);
 }
 
@@ -171,39 +190,56 @@ absl::Status DeadClaimSweeper::CheckUnused(const ClaimRecord& record) {
 }
 
 void DeadClaimSweeper::ReportUnreadable(const std::vector<UnreadableRecord>& unreadable) {
-  std::set<std::string> present;
+  std::map<std::string, bool> reported;
   for (const UnreadableRecord& record : unreadable) {
-    present.insert(record.claim_uid);
-    if (!reported_unreadable_.insert(record.claim_uid).second) continue;
-    NodeEvent("ClaimRecordUnreadable",
-              absl::StrCat("the record of the claim with UID ", record.claim_uid,
-                           " cannot be read (", record.error.message(),
-                           "): its chips are withheld until the kubelet unprepares the claim; if "
-                           "its pods are gone for good, remove ",
-                           JoinPath(records_.directory(), record.claim_uid), " on the node"),
-              /*warning=*/true);
+    const auto known = unreadable_.find(record.claim_uid);
+    bool& done = reported[record.claim_uid];
+    done = known != unreadable_.end() && known->second;
+    if (done) continue;
+    const absl::Status sent = NodeEvent(
+        "ClaimRecordUnreadable",
+        absl::StrCat("the record of the claim with UID ", record.claim_uid, " cannot be read (",
+                     record.error.message(), "): ", WithheldBecauseOf(record),
+                     " until the kubelet unprepares the claim; ",
+                     Advice(record, JoinPath(records_.directory(), record.claim_uid))),
+        /*warning=*/true);
+    done = sent.ok();
+    if (known == unreadable_.end()) LogUnsent(sent);
   }
-  reported_unreadable_ = std::move(present);
+  unreadable_ = std::move(reported);
 }
 
-void DeadClaimSweeper::NodeEvent(const std::string& reason, const std::string& message,
-                                 bool warning) {
+std::string DeadClaimSweeper::WithheldBecauseOf(const UnreadableRecord& record) const {
+  if (sources_.quarantine == nullptr) {
+    return "its chips, or every free chip if nobody knows which they are, are withheld";
+  }
+  const Quarantine quarantine = sources_.quarantine({record});
+  if (!quarantine.unknown.empty()) {
+    return "nobody knows which chips it has, so every free chip of the node is withheld";
+  }
+  std::vector<int> ids;
+  for (const auto& [id, of_record] : quarantine.chips) ids.push_back(id);
+  return absl::StrCat("its chips (", absl::StrJoin(ids, ", "), ") are withheld");
+}
+
+absl::Status DeadClaimSweeper::NodeEvent(const std::string& reason, const std::string& message,
+                                         bool warning) {
   if (node_uid_.empty()) {
     const absl::StatusOr<kube::Node> node = client_.GetNode(options_.node_name, kRequestTimeout);
-    if (node.ok()) node_uid_ = node->uid;
+    if (!node.ok()) return node.status();
+    node_uid_ = node->uid;
   }
-  const absl::Status sent = client_.CreateEvent({.regarding = {.api_version = "v1",
-                                                               .kind = "Node",
-                                                               .namespace_name = "",
-                                                               .name = options_.node_name,
-                                                               .uid = node_uid_},
-                                                 .reason = reason,
-                                                 .message = message,
-                                                 .warning = warning,
-                                                 .reporting_component = options_.driver,
-                                                 .reporting_instance = options_.node_name},
-                                                kRequestTimeout);
-  if (!sent.ok()) LogWarning("an Event could not be written", {{"error", sent}});
+  return client_.CreateEvent({.regarding = {.api_version = "v1",
+                                            .kind = "Node",
+                                            .namespace_name = "",
+                                            .name = options_.node_name,
+                                            .uid = node_uid_},
+                              .reason = reason,
+                              .message = message,
+                              .warning = warning,
+                              .reporting_component = options_.driver,
+                              .reporting_instance = options_.node_name},
+                             kRequestTimeout);
 }
 
 }  // namespace ascend::kubeletplugin

@@ -11,7 +11,6 @@
 
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "absl/time/time.h"
 #include "base/core/mutex.h"
 #include "kubeletplugin/claims/plan.h"
+#include "kubeletplugin/claims/quarantine.h"
 #include "kubeletplugin/claims/record_store.h"
 #include "kubeletplugin/claims/shared_use.h"
 #include "kubeletplugin/kube/client.h"
@@ -42,6 +42,8 @@ class DeadClaimSweeper {
     std::function<absl::StatusOr<std::vector<vnpu::ChipProcesses>>(const std::vector<int>&)>
         processes;
     std::function<absl::Status(const ClaimReference&)> unprepare;
+    // Which chips are withheld because of a record; null = that cannot be told.
+    std::function<Quarantine(const std::vector<UnreadableRecord>&)> quarantine;
   };
 
   // References must outlive it. Begins with a look one period after its start.
@@ -52,7 +54,8 @@ class DeadClaimSweeper {
  private:
   struct Suspect {
     absl::Duration since;  // monotonic
-    bool reported = false;
+    bool logged = false;
+    bool reported = false;  // by an Event
   };
 
   void Run();
@@ -62,8 +65,10 @@ class DeadClaimSweeper {
   absl::StatusOr<bool> ObjectExists(const ClaimRecord& record);
   // OK: nothing uses the claim's chips.
   absl::Status CheckUnused(const ClaimRecord& record);
+  // For people.
+  std::string WithheldBecauseOf(const UnreadableRecord& record) const;
   void ReportUnreadable(const std::vector<UnreadableRecord>& unreadable);
-  void NodeEvent(const std::string& reason, const std::string& message, bool warning);
+  absl::Status NodeEvent(const std::string& reason, const std::string& message, bool warning);
 
   const Options options_;
   RecordStore& records_;
@@ -76,7 +81,7 @@ class DeadClaimSweeper {
 
   // The thread's own, by claim UID.
   std::map<std::string, Suspect> suspects_;
-  std::set<std::string> reported_unreadable_;
+  std::map<std::string, bool> unreadable_;  // whether it is reported by an Event
   std::string node_uid_;
   std::thread thread_;
 };

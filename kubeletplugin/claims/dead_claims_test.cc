@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/core/file.h"
 #include "base/core/status_matchers.h"
 #include "base/core/temp_dir.h"
@@ -21,6 +22,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // One prepared claim "a" of chip 2; a test says what is known about it.
 class DeadClaimsTest : public ::testing::Test {
@@ -87,6 +89,10 @@ class DeadClaimsTest : public ::testing::Test {
                   known_.unprepared.push_back(claim.uid);
                   changed_.SignalAll();
                   return absl::OkStatus();
+                },
+            .quarantine =
+                [this](const std::vector<UnreadableRecord>& unreadable) {
+                  return FindQuarantine(unreadable, *paths_);
                 }});
   }
   // After so many looks everything that could happen has happened.
@@ -110,7 +116,30 @@ class DeadClaimsTest : public ::testing::Test {
     change(known_);
   }
 
+  // What a container on this node lists for "claim-a".
+  static std::vector<ContainerUse> UseOf(const std::string& device) {
+    ContainerUse use;
+    use.pod_namespace = "default";
+    use.pod_name = "p";
+    use.claim_name = "claim-a";
+    use.devices = {{.pool = "node-1", .device = device, .share_id = ""}};
+    return {use};
+  }
+  // Of a record "bad" with these bytes, reported while the claim "a" lives.
+  kube::Event UnreadableEvent(const std::string& bytes) {
+    client_.SetClaim(Claim("a", "npu-2"));
+    EXPECT_THAT(WriteFileAtomically(dir_.File("claims/bad"), bytes), IsOk());
+    Start();
+    ExpectKept();
+    EXPECT_EQ(client_.events().size(), 1u);
+    return client_.events().empty() ? kube::Event() : client_.events()[0];
+  }
+
   TempDir dir_;
+  absl::StatusOr<Paths> paths_ = Paths::Create({.kubelet_root = dir_.File("kubelet"),
+                                                .cdi_root = dir_.File("cdi"),
+                                                .driver_name = "npu.huawei.com",
+                                                .pod_uid = ""});
   RecordStore records_{dir_.File("claims")};
   kube::FakeClient client_;
   Mutex mutex_;
@@ -176,14 +205,17 @@ TEST_F(DeadClaimsTest, AKubeletThatIsAwayChangesNothing) {
 }
 
 TEST_F(DeadClaimsTest, AClaimThatAContainerUsesIsKept) {
-  Set([&](auto& known) {
-    ContainerUse use;
-    use.pod_namespace = "default";
-    use.claim_name = "claim-a";
-    known.uses = std::vector<ContainerUse>{use};
-  });
+  Set([&](auto& known) { known.uses = UseOf("npu-2"); });
   Start();
   ExpectKept();
+}
+
+// REC-06: the pod of the claim that took the name uses another chip.
+TEST_F(DeadClaimsTest, AContainerOfTheNextClaimOfThatNameKeepsNothing) {
+  client_.SetClaim(Claim("another", "npu-3"));
+  Set([&](auto& known) { known.uses = UseOf("npu-3"); });
+  Start();
+  ExpectReleased();
 }
 
 TEST_F(DeadClaimsTest, AChipThatAProcessUsesIsKeptAndReportedOnce) {
@@ -220,18 +252,43 @@ TEST_F(DeadClaimsTest, WhatCannotBeToldIsKept) {
   ExpectKept();
 }
 
-// REC-03: an Event on the Node, once per record.
-TEST_F(DeadClaimsTest, UnreadableRecordsAreReported) {
-  client_.SetClaim(Claim("a", "npu-2"));
-  ASSERT_THAT(WriteFileAtomically(dir_.File("claims/bad"), "garbage"), IsOk());
+TEST_F(DeadClaimsTest, WhatIsKeptIsReportedOnceTheApiServerIsBack) {
+  Set([&](auto& known) { known.processes = absl::UnavailableError("agent is away"); });
+  client_.FailEvents(absl::UnavailableError("HTTP 503"), 3);
   Start();
+  ASSERT_TRUE(client_.WaitUntil([&] { return !client_.events().empty(); }));
   ExpectKept();
   ASSERT_EQ(client_.events().size(), 1u);
-  EXPECT_EQ(client_.events()[0].reason, "ClaimRecordUnreadable");
-  EXPECT_EQ(client_.events()[0].regarding.kind, "Node");
-  EXPECT_EQ(client_.events()[0].regarding.name, "node-1");
-  EXPECT_THAT(client_.events()[0].message,
-              AllOf(HasSubstr("UID bad"), HasSubstr("claims/bad on the node")));
+  EXPECT_EQ(client_.events()[0].reason, "ClaimNotReleased");
+  EXPECT_EQ(client_.event_attempts(), 4);
+}
+
+// REC-03: an Event on the Node, once per record.
+TEST_F(DeadClaimsTest, UnreadableRecordsAreReported) {
+  const kube::Event event = UnreadableEvent("garbage");
+  EXPECT_EQ(event.reason, "ClaimRecordUnreadable");
+  EXPECT_EQ(event.regarding.kind, "Node");
+  EXPECT_EQ(event.regarding.name, "node-1");
+  EXPECT_THAT(event.message,
+              AllOf(HasSubstr("UID bad"), HasSubstr("every free chip of the node is withheld"),
+                    HasSubstr("remove"), HasSubstr("claims/bad on the node")));
+}
+
+TEST_F(DeadClaimsTest, UnreadableRecordsAreReportedOnceTheApiServerIsBack) {
+  client_.FailEvents(absl::UnavailableError("HTTP 503"), 3);
+  EXPECT_EQ(UnreadableEvent("garbage").reason, "ClaimRecordUnreadable");
+  EXPECT_EQ(client_.event_attempts(), 4);
+}
+
+// REC-02: it is not to be removed, and it still tells its chips.
+TEST_F(DeadClaimsTest, ARecordOfANewerVersionAsksForThatVersion) {
+  const std::string line = R"({"formatVersion":99,"state":"Completed","bootID":"b","claim":{},)"
+                           R"("devices":[{"device":"npu-5"}]})";
+  const std::string bytes =
+      absl::StrCat(line, "\ncrc32c:", absl::Hex(Crc32c(line), absl::kZeroPad8), "\n");
+  EXPECT_THAT(UnreadableEvent(bytes).message,
+              AllOf(HasSubstr("its chips (5) are withheld"), HasSubstr("upgrade the driver"),
+                    Not(HasSubstr("remove")), Not(HasSubstr("every free chip"))));
 }
 
 }  // namespace

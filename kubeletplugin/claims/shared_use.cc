@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,6 +19,18 @@ constexpr int kMaxAnswer = 16 << 20;  // what the kubelet's own clients take
 constexpr absl::Duration kRequestTimeout = absl::Seconds(10);
 
 }  // namespace
+
+bool UsesClaimOf(const ContainerUse& use, const ClaimRecord& record) {
+  if (use.pod_namespace != record.claim_namespace || use.claim_name != record.claim_name) {
+    return false;
+  }
+  return std::any_of(record.devices.begin(), record.devices.end(), [&](const auto& device) {
+    return std::any_of(use.devices.begin(), use.devices.end(), [&](const UsedDevice& used) {
+      return std::tie(used.pool, used.device, used.share_id) ==
+             std::tie(device.pool, device.device, device.share_id);
+    });
+  });
+}
 
 absl::StatusOr<std::vector<ContainerUse>> ListContainerUses(const std::string& socket,
                                                             const std::string& driver,
@@ -75,9 +88,7 @@ std::vector<std::pair<std::shared_ptr<const ClaimRecord>, std::vector<ContainerU
     std::vector<ContainerUse> of_claim;
     std::set<std::string> pods;
     for (const ContainerUse& use : uses) {
-      if (use.claim_name != record->claim_name || use.pod_namespace != record->claim_namespace) {
-        continue;
-      }
+      if (!UsesClaimOf(use, *record)) continue;
       of_claim.push_back(use);
       pods.insert(use.pod_name);
     }
@@ -168,12 +179,14 @@ bool SharedUseMonitor::Warn(const ClaimRecord& record, const std::vector<Contain
   // The claim knows the UIDs of its pods, without which `kubectl describe` would not show an Event.
   const absl::StatusOr<kube::ResourceClaim> claim =
       client_.GetResourceClaim(record.claim_namespace, record.claim_name, kRequestTimeout);
-  if (!claim.ok() || claim->uid != record.claim_uid) return false;
+  if (absl::IsNotFound(claim.status())) return true;
+  if (!claim.ok()) return false;
+  if (claim->uid != record.claim_uid) return true;  // the record's claim is gone
   std::vector<std::string> containers, devices;
-  std::set<std::string> unwarned;
+  std::set<std::string> unnamed;  // pods whose UID the claim does not tell
   for (const ContainerUse& use : uses) {
     containers.push_back(absl::StrCat(use.pod_name, "/", use.container));
-    unwarned.insert(use.pod_name);
+    unnamed.insert(use.pod_name);
   }
   for (const RecordedDevice& device : record.devices) devices.push_back(device.device);
   const std::string message = absl::StrCat(
@@ -181,40 +194,43 @@ bool SharedUseMonitor::Warn(const ClaimRecord& record, const std::vector<Contain
       ") to several containers that run at the same time (", absl::StrJoin(containers, ", "),
       "): a chip belongs to the first container that opens it, the others fail with EBUSY, -8005 "
       "or -8020 unless device-share is on; give each container a claim or a request of its own");
+  std::vector<kube::ObjectReference> concerned;
   for (const kube::ClaimConsumer& consumer : claim->reserved_for) {
-    if (consumer.resource != "pods") continue;
-    const auto key = std::make_pair(record.claim_uid, consumer.uid);
-    if (warned_.count(key) != 0) {
-      unwarned.erase(consumer.name);
-      continue;
-    }
-    const bool concerned = std::any_of(
-        uses.begin(), uses.end(), [&](const auto& use) { return use.pod_name == consumer.name; });
-    if (!concerned) continue;
-    const absl::Status sent =
-        client_.CreateEvent({.regarding = {.api_version = "v1",
-                                           .kind = "Pod",
-                                           .namespace_name = record.claim_namespace,
-                                           .name = consumer.name,
-                                           .uid = consumer.uid},
-                             .reason = "NpuSharedByContainers",
-                             .message = message,
-                             .warning = true,
-                             .reporting_component = options_.driver,
-                             .reporting_instance = options_.node_name},
-                            kRequestTimeout);
+    if (consumer.resource != "pods" || unnamed.erase(consumer.name) == 0) continue;
+    concerned.push_back({.api_version = "v1",
+                         .kind = "Pod",
+                         .namespace_name = record.claim_namespace,
+                         .name = consumer.name,
+                         .uid = consumer.uid});
+  }
+  if (!unnamed.empty()) {  // reserved for a group of pods, say
+    concerned.push_back({.api_version = "resource.k8s.io/v1",
+                         .kind = "ResourceClaim",
+                         .namespace_name = record.claim_namespace,
+                         .name = record.claim_name,
+                         .uid = record.claim_uid});
+  }
+  bool done = true;
+  for (const kube::ObjectReference& object : concerned) {
+    const auto key = std::make_pair(record.claim_uid, object.uid);
+    if (warned_.count(key) != 0) continue;
+    const absl::Status sent = client_.CreateEvent({.regarding = object,
+                                                   .reason = "NpuSharedByContainers",
+                                                   .message = message,
+                                                   .warning = true,
+                                                   .reporting_component = options_.driver,
+                                                   .reporting_instance = options_.node_name},
+                                                  kRequestTimeout);
     if (!sent.ok()) {
       LogWarning("an Event could not be written", {{"claim", record.claim()}, {"error", sent}});
-      continue;  // tried again at the next look
+      done = false;  // tried again at the next look
+      continue;
     }
     LogWarning("several containers share the chips of a claim",
-               {{"claim", record.claim()},
-                {"pod", absl::StrCat(record.claim_namespace, "/", consumer.name)},
-                {"containers", absl::StrJoin(containers, ",")}});
+               {{"claim", record.claim()}, {"containers", absl::StrJoin(containers, ",")}});
     warned_.insert(key);
-    unwarned.erase(consumer.name);
   }
-  return unwarned.empty();
+  return done;
 }
 
 }  // namespace ascend::kubeletplugin

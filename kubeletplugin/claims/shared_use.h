@@ -38,6 +38,10 @@ struct ContainerUse {
   std::vector<UsedDevice> devices;  // ours; all of the claim, whatever the container asked for
 };
 
+// Whether the container uses the claim of this record. It has to list one of its devices too:
+// PodResources has no UIDs, and a claim of the same name may have been there before.
+bool UsesClaimOf(const ContainerUse& use, const ClaimRecord& record);
+
 // Asks the kubelet; at most 16 MiB, within `timeout`.
 absl::StatusOr<std::vector<ContainerUse>> ListContainerUses(const std::string& socket,
                                                             const std::string& driver,
@@ -68,7 +72,7 @@ class SharedUseMonitor {
   void Run();
   // Whether there is anything to watch.
   bool Check();
-  // Whether all pods in `uses` have been warned.
+  // Whether that is done with; false if a request failed.
   bool Warn(const ClaimRecord& record, const std::vector<ContainerUse>& uses);
 
   const Options options_;

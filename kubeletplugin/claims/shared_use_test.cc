@@ -42,7 +42,12 @@ ClaimRecord Record(const std::string& name, std::vector<RecordedDevice> devices)
 
 ContainerUse Use(const std::string& pod, const std::string& container,
                  const std::string& claim = "a", const std::string& ns = "default") {
-  return {.pod_namespace = ns, .pod_name = pod, .container = container, .claim_name = claim};
+  return {.pod_namespace = ns,
+          .pod_name = pod,
+          .container = container,
+          .claim_name = claim,
+          .devices = {{.pool = "node-1", .device = "npu-0", .share_id = ""},
+                      {.pool = "node-1", .device = "npu-1", .share_id = ""}}};
 }
 
 std::vector<std::string> Shared(const std::vector<ClaimRecord>& records,
@@ -97,6 +102,18 @@ TEST(FindSharedUseTest, NamespaceAndNameMakeTheClaim) {
   EXPECT_THAT(Shared({a, b}, {Use("p", "c", "a"), Use("q", "c", "a", "other")}), IsEmpty());
   EXPECT_THAT(Shared({a, b}, {Use("p", "c", "b"), Use("q", "c", "b"), Use("r", "c", "a")}),
               ElementsAre("b p/c q/c"));
+}
+
+// PodResources has no UIDs: only the devices tell the claim from one of the same name before.
+TEST(FindSharedUseTest, ContainersOfTheNextClaimOfThatNameDoNotShareIt) {
+  ContainerUse next_p = Use("p", "c"), next_q = Use("q", "c");
+  next_p.devices = next_q.devices = {{.pool = "node-1", .device = "npu-3", .share_id = ""}};
+  const ClaimRecord record = Record("a", {Device("npu-0", {"npu"})});
+  EXPECT_THAT(Shared({record}, {next_p, next_q}), IsEmpty());
+  EXPECT_THAT(Shared({record}, {Use("p", "c"), next_q}), IsEmpty());
+  ContainerUse share = Use("q", "c");
+  share.devices[0].share_id = "another";
+  EXPECT_THAT(Shared({record}, {Use("p", "c"), share}), IsEmpty());
 }
 
 class SharedUseMonitorTest : public ::testing::Test {
@@ -222,8 +239,45 @@ TEST_F(SharedUseMonitorTest, AnotherClaimOfThatNameConcernsNobody) {
   client_.SetClaim(other);
   SetUses(std::vector<ContainerUse>{Use("p", "c"), Use("p", "d")});
   Start();
-  ASSERT_TRUE(client_.WaitUntil([&] { return client_.gets() >= 2; }));
+  ASSERT_TRUE(client_.WaitUntil([&] { return client_.gets() >= 1; }));
+  ASSERT_TRUE(WaitForLooks(10));
   EXPECT_EQ(client_.event_attempts(), 0);
+  EXPECT_EQ(client_.gets(), 1);  // the answer is final
+}
+
+TEST_F(SharedUseMonitorTest, AClaimThatIsGoneIsAskedForOnce) {
+  client_.RemoveClaim("default", "a");
+  SetUses(std::vector<ContainerUse>{Use("p", "c"), Use("q", "c")});
+  Start();
+  ASSERT_TRUE(client_.WaitUntil([&] { return client_.gets() >= 1; }));
+  ASSERT_TRUE(WaitForLooks(10));
+  EXPECT_EQ(client_.gets(), 1);
+}
+
+// ORD-21: its pods' UIDs are unknown, so the claim itself gets the Event.
+TEST_F(SharedUseMonitorTest, AClaimReservedForAPodGroupIsWarnedOnce) {
+  kube::ResourceClaim claim;
+  claim.namespace_name = "default";
+  claim.name = "a";
+  claim.uid = "uid-a";
+  claim.reserved_for = {{.api_group = "scheduling.k8s.io",
+                         .resource = "podgroups",
+                         .name = "group",
+                         .uid = "group-uid"}};
+  client_.SetClaim(claim);
+  SetUses(std::vector<ContainerUse>{Use("p", "c"), Use("q", "c")});
+  Start();
+  ASSERT_TRUE(client_.WaitUntil([&] { return !client_.events().empty(); }));
+  ASSERT_TRUE(WaitForLooks(10));
+  EXPECT_EQ(client_.gets(), 1);
+  ASSERT_EQ(client_.events().size(), 1u);
+  const kube::Event event = client_.events()[0];
+  EXPECT_EQ(event.regarding.kind, "ResourceClaim");
+  EXPECT_EQ(event.regarding.api_version, "resource.k8s.io/v1");
+  EXPECT_EQ(event.regarding.namespace_name, "default");
+  EXPECT_EQ(event.regarding.name, "a");
+  EXPECT_EQ(event.regarding.uid, "uid-a");
+  EXPECT_THAT(event.message, AllOf(HasSubstr("p/c"), HasSubstr("q/c")));
 }
 
 // Without prepared claims the kubelet is not asked at all; Wake() begins, the last claim ends it.

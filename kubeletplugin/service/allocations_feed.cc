@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,15 +10,6 @@ namespace ascend::kubeletplugin {
 namespace {
 
 namespace api = ::ascend::allocations::v1alpha1;
-
-bool ListsADeviceOf(const ContainerUse& use, const ClaimRecord& record) {
-  return std::any_of(record.devices.begin(), record.devices.end(), [&](const auto& device) {
-    return std::any_of(use.devices.begin(), use.devices.end(), [&](const UsedDevice& used) {
-      return std::tie(used.pool, used.device, used.share_id) ==
-             std::tie(device.pool, device.device, device.share_id);
-    });
-  });
-}
 
 void FillDevice(const RecordedDevice& from, api::Device* to) {
   to->set_pool(from.pool);
@@ -60,7 +50,7 @@ void JoinAllocations(const RecordStore::Contents& contents, const std::vector<Co
     const auto users = by_claim.find({record->claim_namespace, record->claim_name});
     if (users == by_claim.end()) continue;
     for (const ContainerUse* use : users->second) {
-      if (ListsADeviceOf(*use, *record)) pods[use->pod_name].insert(use->container);
+      if (UsesClaimOf(*use, *record)) pods[use->pod_name].insert(use->container);
     }
     for (const auto& [name, containers] : pods) {
       api::Pod* pod = claim->add_pods();

@@ -22,9 +22,8 @@ namespace ascend::kubeletplugin {
 
 using AllocationsSnapshot = ::ascend::allocations::v1alpha1::AllocationsSnapshot;
 
-// Fills `claims`: every record, and the containers that use it. A container counts for a claim only
-// if it lists one of the claim's devices too: PodResources has no UIDs, and a claim of the same
-// name may have been there before. Claims without a record are left out, whatever the kubelet says.
+// Fills `claims`: every record, and the containers that use it (UsesClaimOf). Claims without a
+// record are left out, whatever the kubelet says.
 void JoinAllocations(const RecordStore::Contents& contents, const std::vector<ContainerUse>& uses,
                      AllocationsSnapshot* snapshot);
 
