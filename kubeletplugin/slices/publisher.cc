@@ -267,6 +267,7 @@ absl::StatusOr<bool> SlicePublisher::EnsureView(absl::Duration* wait) {
     resource_version_ = list.resource_version;
   }
   watch_started_ = now;
+  may_retry_taints_ = true;  // another server may answer from now on
   watch_ = client_.WatchResourceSlices(
       options_.driver, options_.node_name, resource_version_,
       [this](kube::SliceEvent event) {
@@ -335,9 +336,25 @@ void SlicePublisher::WatchEnded(const absl::Status& status) {
   if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) Forget();
 }
 
+void SlicePublisher::RetryTaints(absl::Duration* wait) {
+  if (server_keeps_taints_ || !may_retry_taints_) return;
+  const absl::Duration left = taints_dropped_ + options_.retry_taints_after - Monotonic();
+  if (!kept_taints_ && left > absl::ZeroDuration()) {
+    *wait = std::min(*wait, left);
+    return;
+  }
+  may_retry_taints_ = false;
+  server_keeps_taints_ = true;
+  *wait = absl::ZeroDuration();
+}
+
 void SlicePublisher::NoticeDroppedFields(const kube::ResourceSlice& sent,
                                          const kube::ResourceSlice& stored) {
-  if (SameContent(sent, stored)) return;
+  if (SameContent(sent, stored)) {
+    kept_taints_ = kept_taints_ || std::any_of(sent.devices.begin(), sent.devices.end(),
+                                               [](const auto& d) { return !d.taints.empty(); });
+    return;
+  }
   bool taints = false;
   std::vector<std::string> fields;
   for (const kube::SliceDevice& device : sent.devices) {
@@ -361,7 +378,11 @@ void SlicePublisher::NoticeDroppedFields(const kube::ResourceSlice& sent,
                 {"effect", taints ? "unhealthy chips that no claim holds are withheld"
                                   : "selectors on them do not match"}});
   }
-  if (taints) server_keeps_taints_ = false;
+  if (taints) {
+    server_keeps_taints_ = false;
+    kept_taints_ = false;
+    taints_dropped_ = Monotonic();
+  }
 }
 
 absl::Status SlicePublisher::Store(kube::ResourceSlice slice, const kube::ResourceSlice* existing) {
@@ -445,6 +466,7 @@ absl::Status SlicePublisher::Reconcile(SlicePlan plan, absl::Duration* wait) {
   if (to_write.empty() && obsolete.empty()) {
     Report(PublishReport::Event::kCurrent);
     SetReady(absl::OkStatus());
+    RetryTaints(wait);
     return absl::OkStatus();
   }
 

@@ -33,6 +33,9 @@ class SlicePublisher {
     absl::Duration min_backoff = absl::Milliseconds(50);
     absl::Duration max_backoff = absl::Seconds(10);
     absl::Duration request_timeout = absl::Seconds(10);
+    // A server that dropped taints may have been the last old one of an upgrade: so long after, it
+    // is tried again, once per watch.
+    absl::Duration retry_taints_after = absl::Minutes(1);
     PublishObserver observe;  // null = nobody
   };
   struct Wanted {
@@ -80,6 +83,9 @@ class SlicePublisher {
   absl::Status DeleteObsolete(const std::map<std::string, kube::ResourceSlice>& obsolete);
   absl::Status Store(kube::ResourceSlice slice, const kube::ResourceSlice* existing);
   void NoticeDroppedFields(const kube::ResourceSlice& sent, const kube::ResourceSlice& stored);
+  // To be called while the server has what was planned without taints: only then is a plan with
+  // them written anew.
+  void RetryTaints(absl::Duration* wait);
   void SetReady(absl::Status status);
   void Report(PublishReport::Event event) const;
   void Forget();
@@ -121,6 +127,9 @@ class SlicePublisher {
   std::map<std::string, absl::Duration> edited_since_;  // by name
   int64_t generation_ = 0;
   bool server_keeps_taints_ = true;
+  bool may_retry_taints_ = false;  // not yet done since the watch began
+  bool kept_taints_ = false;       // in a write after the last one that dropped them
+  absl::Duration taints_dropped_;
   std::set<std::string> dropped_fields_;  // named in the log already
   std::vector<std::string> last_problems_;
 

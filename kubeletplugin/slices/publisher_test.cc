@@ -913,6 +913,84 @@ TEST_F(NoTaintsTest, SickChipsAreWithheldUnlessHeld) {  // SLC-12
   EXPECT_THAT(parts, SizeIs(2)) << log;  // said once
 }
 
+// The last old server of an upgrade answered once.
+TEST_F(NoTaintsTest, TaintsAreBackWithAServerThatKeepsThem) {  // SLC-12
+  SlicePublisher::Options options = Quick();
+  options.retry_taints_after = absl::ZeroDuration();
+  Instance& instance = Published(3, options);
+  std::vector<vnpu::Chip> chips = Chips(3);
+  chips[1].health = vnpu::Health::kCritical;
+  instance.SetChips(chips);
+  // Tried a second time at once: the first watch began before.
+  ASSERT_TRUE(Eventually([&] { return server_.slice_writes() == 4; }));
+  ASSERT_TRUE(WaitForDevices(2));
+  server_.SetFeatures(/*device_taints=*/true, /*partitionable_devices=*/true);
+  for (int i = 0; i < 10; ++i) instance.Settle();
+  EXPECT_EQ(Devices(), 2);  // nothing told of it
+
+  server_.CloseWatches();
+  ASSERT_TRUE(WaitForDevices(3));
+  instance.Settle();
+  EXPECT_TRUE(server_.Slices()[0]["spec"]["devices"][1].contains("taints"));
+  EXPECT_EQ(server_.slice_writes(), 5);
+  chips[2].health = vnpu::Health::kCritical;  // and so it stays
+  instance.SetChips(chips);
+  EXPECT_TRUE(
+      Eventually([&] { return server_.Slices()[0]["spec"]["devices"][2].contains("taints"); }));
+  EXPECT_EQ(server_.slice_writes(), 6);
+}
+
+TEST_F(NoTaintsTest, AServerThatKeepsDroppingThemIsTriedOncePerWatch) {  // SLC-12
+  SlicePublisher::Options options = Quick();
+  options.retry_taints_after = absl::ZeroDuration();
+  Instance& instance = Published(3, options);
+  std::vector<vnpu::Chip> chips = Chips(3);
+  chips[1].health = vnpu::Health::kCritical;
+  instance.SetChips(chips);
+  int writes = 4;  // the first one with the taint changes nothing
+  for (int watch = 0; watch < 3; ++watch) {
+    ASSERT_TRUE(Eventually([&] { return server_.slice_writes() >= writes; })) << watch;
+    for (int i = 0; i < 20; ++i) instance.Settle();
+    EXPECT_EQ(server_.slice_writes(), writes) << watch;
+    EXPECT_EQ(DeviceNames(), (std::vector<std::string>{"npu-0", "npu-2"})) << watch;
+    ASSERT_TRUE(Eventually([&] { return server_.active_watches() == 1; }));
+    server_.CloseWatches();
+    writes += 2;  // with the taint, and without the device again
+  }
+}
+
+TEST_F(NoTaintsTest, WatchesThatEndDoNotHurryIt) {  // SLC-12
+  Instance& instance = Published(3);                // a minute
+  std::vector<vnpu::Chip> chips = Chips(3);
+  chips[1].health = vnpu::Health::kCritical;
+  instance.SetChips(chips);
+  ASSERT_TRUE(Eventually([&] { return server_.slice_writes() == 2; }));
+  for (int i = 1; i <= 3; ++i) {
+    const int watches = Count("watch");
+    ASSERT_TRUE(Eventually([&] {
+      server_.CloseWatches();
+      return Count("watch") > watches;
+    }));
+    instance.Settle();
+  }
+  EXPECT_EQ(server_.slice_writes(), 2);
+}
+
+// Held devices keep their taints in the plan: that the server stored one is proof.
+TEST_F(NoTaintsTest, AStoredTaintIsProof) {  // SLC-12
+  Instance& instance = Published(3);
+  std::vector<vnpu::Chip> chips = Chips(3);
+  chips[1].health = vnpu::Health::kCritical;
+  instance.Set([](SlicePublisher::Wanted& wanted) { wanted.inputs.records = {RecordOf(2)}; });
+  instance.SetChips(chips);
+  ASSERT_TRUE(WaitForDevices(2));
+  server_.SetFeatures(/*device_taints=*/true, /*partitionable_devices=*/true);
+  chips[2].health = vnpu::Health::kCritical;
+  instance.SetChips(chips);
+  ASSERT_TRUE(WaitForDevices(3));
+  EXPECT_TRUE(server_.Slices()[0]["spec"]["devices"][1].contains("taints"));
+}
+
 // --- several instances ---
 
 TEST_F(PublisherTest, TheNewestPublishesAndTheOlderStepsBack) {  // SLC-09
