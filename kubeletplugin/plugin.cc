@@ -194,6 +194,10 @@ class Plugin::Impl {
                                         absl::Status status = engine_.Unprepare(claim);
                                         if (status.ok()) metrics_.OrphanRemoved(Orphan::kClaim);
                                         return status;
+                                      },
+                                  .quarantine =
+                                      [this](const std::vector<UnreadableRecord>& unreadable) {
+                                        return FindQuarantine(unreadable, paths_);
                                       }});
     {
       MutexLock lock(&mutex_);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -26,8 +25,9 @@ bool UsesClaimOf(const ContainerUse& use, const ClaimRecord& record) {
   }
   return std::any_of(record.devices.begin(), record.devices.end(), [&](const auto& device) {
     return std::any_of(use.devices.begin(), use.devices.end(), [&](const UsedDevice& used) {
-      return std::tie(used.pool, used.device, used.share_id) ==
-             std::tie(device.pool, device.device, device.share_id);
+      // Not every kubelet lists share ids.
+      return used.pool == device.pool && used.device == device.device &&
+             (used.share_id.empty() || used.share_id == device.share_id);
     });
   });
 }

@@ -116,6 +116,17 @@ TEST(FindSharedUseTest, ContainersOfTheNextClaimOfThatNameDoNotShareIt) {
   EXPECT_THAT(Shared({record}, {Use("p", "c"), share}), IsEmpty());
 }
 
+TEST(UsesClaimOfTest, AKubeletThatListsNoShareIds) {
+  ClaimRecord record = Record("a", {Device("npu-0", {"npu"})});
+  record.devices[0].share_id = "one";
+  ContainerUse use = Use("p", "c");
+  EXPECT_TRUE(UsesClaimOf(use, record));
+  use.devices[0].share_id = "one";
+  EXPECT_TRUE(UsesClaimOf(use, record));
+  use.devices[0].share_id = "two";
+  EXPECT_FALSE(UsesClaimOf(use, record));
+}
+
 class SharedUseMonitorTest : public ::testing::Test {
  protected:
   void SetUp() override {
