@@ -61,9 +61,9 @@ ClaimEngine::ClaimEngine(Options options, const Paths& paths, kube::Client& clie
       inventory_(std::move(inventory)) {}
 
 ClaimEngine::~ClaimEngine() {
-  cdi_watch_.reset();
   Stop();
   if (restorer_.joinable()) restorer_.join();
+  cdi_watch_.reset();  // its thread uses the rest
 }
 
 void ClaimEngine::Stop() {
