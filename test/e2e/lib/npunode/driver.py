@@ -36,7 +36,8 @@ def build_image(build, work, make_image):
     with open(MANIFEST) as file:
         name = re.search(r"image: (\S+)", file.read())[1]
     tree, output = installed(work), os.path.join(work, "ascend-dra.tar")
-    run("cmake", "--install", build, "--prefix", tree, "--strip")
+    # Not the CDI library, which is a package of its own.
+    run("cmake", "--install", build, "--component", "driver", "--prefix", tree, "--strip")
     make_image("--name", name, "--tree", f"{tree}:/usr", "--busybox", "--output", output)
     return output
 
