@@ -340,6 +340,7 @@ class Plugin::Impl {
   Metrics& metrics_;
   const std::string boot_id_;
   const DeviceOptions device_options_;
+  std::atomic<bool> records_watched_ = false;  // else our own writes have to wake who reads them
   std::shared_ptr<const vnpu::Inventory> last_boot_inventory_;
   std::unique_ptr<kube::Client> client_;
   RecordStore records_;
@@ -360,7 +361,6 @@ class Plugin::Impl {
   std::unique_ptr<agent::Client> agent_;
   std::unique_ptr<DeadClaimSweeper> dead_claims_;
   std::unique_ptr<DirectoryWatch> records_watch_;
-  std::atomic<bool> records_watched_ = false;
   std::unique_ptr<DirectoryWatch> publisher_watch_;
   std::unique_ptr<TaskPool> pool_;
   std::unique_ptr<PluginServer> server_;

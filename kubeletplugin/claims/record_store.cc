@@ -83,8 +83,9 @@ absl::StatusOr<bool> RecordStore::Contains(const std::string& claim_uid) const {
   const std::string path = JoinPath(directory_, claim_uid);
   struct stat info;
   if (::lstat(path.c_str(), &info) == 0) return true;
-  if (errno == ENOENT) return false;
-  return ErrnoToStatus(errno, absl::StrCat("record ", path));
+  const int error = errno;
+  if (error == ENOENT) return false;
+  return ErrnoToStatus(error, absl::StrCat("record ", path));
 }
 
 absl::StatusOr<RecordStore::Contents> RecordStore::ReadAll() {
@@ -115,19 +116,21 @@ absl::StatusOr<RecordStore::Contents> RecordStore::ReadAll() {
 absl::Status RecordStore::Observed(const std::function<absl::Status()>& write) {
   const absl::Duration start = Clock::Real().Monotonic();
   absl::Status status = write();
-  if (!status.ok()) unsynced_ = true;
+  if (!status.ok()) {
+    MutexLock lock(&sync_mutex_);
+    unsynced_ = true;
+  }
   if (observe_) observe_(status, Clock::Real().Monotonic() - start);
   return status;
 }
 
 absl::Status RecordStore::Sync() {
-  if (!unsynced_.exchange(false)) return absl::OkStatus();
-  const absl::Status status = [&]() -> absl::Status {
-    ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
-    return SyncOpenDirectory(directory.get());
-  }();
-  if (!status.ok()) unsynced_ = true;
-  return status;
+  MutexLock lock(&sync_mutex_);  // also while it syncs: nobody may rely on what is not through
+  if (!unsynced_) return absl::OkStatus();
+  ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
+  ASCEND_RETURN_IF_ERROR(SyncOpenDirectory(directory.get()));
+  unsynced_ = false;
+  return absl::OkStatus();
 }
 
 absl::Status RecordStore::Write(const ClaimRecord& record) {

@@ -3,7 +3,6 @@
 #ifndef ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_STORE_H_
 #define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_STORE_H_
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -60,7 +59,8 @@ class RecordStore {
   // Durable when it returns; a claim without a record is a success.
   absl::Status Remove(const std::string& claim_uid);
 
-  // Makes durable what a failed Write() or Remove() left; costs nothing if none failed.
+  // Makes durable what failed Write() and Remove() calls of this process left; returns at once if
+  // none failed.
   absl::Status Sync();
 
   // Told of every Write() and Remove() that reached the disk, or failed to. Set before the first.
@@ -93,7 +93,8 @@ class RecordStore {
 
   const std::string directory_;
   WriteObserver observe_;
-  std::atomic<bool> unsynced_ = false;
+  Mutex sync_mutex_;
+  bool unsynced_ ABSL_GUARDED_BY(sync_mutex_) = false;
   Mutex mutex_;
   std::map<std::string, Cached> cache_ ABSL_GUARDED_BY(mutex_);
 };
