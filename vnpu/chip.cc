@@ -54,4 +54,23 @@ LibraryState LibraryStateFromName(absl::string_view name) {
   return ValueOf(kLibraryStates, name, LibraryState::kFailed);
 }
 
+absl::string_view VdeviceModeName(VdeviceMode mode) {
+  switch (mode) {
+    case VdeviceMode::kContainer:
+      return "container";
+    case VdeviceMode::kVm:
+      return "vm";
+    case VdeviceMode::kUnknown:
+      break;
+  }
+  return "";
+}
+
+VdeviceMode VdeviceModeFromName(absl::string_view name) {
+  for (const VdeviceMode mode : {VdeviceMode::kContainer, VdeviceMode::kVm}) {
+    if (name == VdeviceModeName(mode)) return mode;
+  }
+  return VdeviceMode::kUnknown;
+}
+
 }  // namespace ascend::vnpu

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "vnpu/resources.h"
 
 namespace ascend::vnpu {
 
@@ -29,6 +30,25 @@ enum class Health {
 };
 absl::string_view HealthName(Health health);  // "unknown", "ok", "minor", "major", ...
 Health HealthFromName(absl::string_view name);
+
+// A partition of a chip, as the library lists it.
+struct Vnpu {
+  int id = -1;                // the N of /dev/vdavinciN
+  std::string template_name;  // "vir05_1c_8g"; empty = the library did not tell
+  int vgroup = -1;            // 310P: 0-3; -1 = none or unknown
+  // What the library says. No proof of disuse: a vNPU of a running pod that is idle shows false.
+  bool container_used = false;
+  bool normal = true;  // false: busy or abnormal
+  Amounts amounts;     // what it takes; memory as the library says
+  friend bool operator==(const Vnpu&, const Vnpu&) = default;
+};
+
+// What the library says about a chip as something to be divided.
+struct Partitioning {
+  Amounts total;            // zero where it says nothing. Memory is more than can be handed out.
+  std::vector<Vnpu> vnpus;  // ascending id; also those that others made
+  friend bool operator==(const Partitioning&, const Partitioning&) = default;
+};
 
 // One NPU die. The four numbers that the stack uses for it are never mixed:
 //   physical_id  stable slot number; names the device in slices and is the node's minor
@@ -73,6 +93,15 @@ struct Chip {
   // which does not mean that the chip is free.
   std::optional<std::vector<int>> busy;
 
+  // nullopt with an empty error: this product or driver has no vNPUs. nullopt with an error: nobody
+  // knows at the moment, which does not mean that there are none.
+  std::optional<Partitioning> partitioning;
+  std::string partitioning_error;
+
+  // Not empty: a call about this chip has not returned for so long that nothing else can be asked
+  // ("dcmi_set_destroy_vdevice has not returned for 12 s"). The rest is what was known before.
+  std::string stuck;
+
   friend bool operator==(const Chip&, const Chip&) = default;
 };
 
@@ -115,6 +144,11 @@ LibraryState LibraryStateFromName(absl::string_view name);
 // the library is too old to tell; treat an A3 node then as kUnion (both dies into one container).
 enum class MultiDiePolicy { kUnknown, kUnion, kIndependent };
 
+// Whom vNPUs are made for, on the whole node. kUnknown where the library cannot tell.
+enum class VdeviceMode { kUnknown, kContainer, kVm };
+absl::string_view VdeviceModeName(VdeviceMode mode);  // "container", "vm" or ""
+VdeviceMode VdeviceModeFromName(absl::string_view name);
+
 // A full snapshot of a node.
 struct Inventory {
   uint64_t revision = 0;       // grows with every change that the same agent process sees
@@ -126,6 +160,9 @@ struct Inventory {
   std::string driver_version;  // as the library prints it; empty = unknown
   std::string firmware_version;
   MultiDiePolicy multi_die_policy = MultiDiePolicy::kUnknown;
+  VdeviceMode vdevice_mode = VdeviceMode::kUnknown;
+  // Whether the driver makes the vNPUs of /etc/vnpu.cfg again at boot; nullopt = it cannot tell.
+  std::optional<bool> vnpu_recovery;
   std::vector<Chip> chips;  // ascending physical_id, unique
   std::vector<SkippedChip> skipped;
 
