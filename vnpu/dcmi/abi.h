@@ -71,6 +71,7 @@ enum {
   DCMI_CPU_AFFINITY_LEN = 32,
   DCMI_VDEV_ALL = 65535,  // dcmi_set_destroy_vdevice: every vNPU of the chip
 };
+enum { DCMI_VDEVICE_MODE_CONTAINER = 0, DCMI_VDEVICE_MODE_VM = 1 };
 #define DCMI_HEALTH_ABSENT 0xFFFFFFFFu   // the chip is gone or has not started
 #define DCMI_VDEV_AUTOMATIC 0xFFFFFFFFu  // create: the library chooses vdev_id or vfg_id
 

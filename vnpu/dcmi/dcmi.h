@@ -2,14 +2,17 @@
 // thing is Library (library.h).
 //
 // Every call may fail, also for one chip only, and any call may block for tens of seconds after a
-// chip dropped: call from a thread that can be given up. Thread-safe; calls run one at a time.
-// Statuses are those of status.h: kUnimplemented means that the product, or this version of the
-// library, does not have the reading, and is no fault.
+// chip dropped: call from a thread that can be given up. Thread-safe; calls about one chip, and
+// calls about the node, run one at a time, those about different chips side by side (whether every
+// driver bears that is uncertain; Huawei's own clients do it). Statuses are those of status.h:
+// kUnimplemented means that the product, or this version of the library, does not have the reading,
+// and is no fault.
 #ifndef ASCEND_DRA_VNPU_DCMI_DCMI_H_
 #define ASCEND_DRA_VNPU_DCMI_DCMI_H_
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -81,6 +84,46 @@ struct SuperPodInfo {
   uint32_t server_index = 0;
 };
 
+// Numbers as the library gives them; media engines may be fractions. -1 = it says nothing.
+struct VnpuResources {
+  double aicore = 0;
+  int64_t memory_mib = 0;  // uncertain whether MB on all drivers
+  int aicpu = 0;           // of the device
+  double vpc = 0, venc = 0, vdec = 0, jpegd = 0, jpege = 0, pngd = 0;
+};
+
+// A chip as something to be divided.
+struct VnpuTotal {
+  VnpuResources resources;
+  std::vector<int> ids;  // of the vNPUs there are
+  uint32_t vgroups = 0;  // bits of the vGroups in use; 310P only
+};
+
+struct VnpuInfo {
+  int id = -1;
+  std::string template_name;
+  uint32_t status = 0;  // 0 = normal
+  bool container_used = false;
+  int vf_id = -1;
+  int vgroup = -1;  // -1 = none
+  VnpuResources resources;
+};
+
+struct VnpuRequest {
+  std::string template_name;
+  std::optional<int> id;  // none = the library chooses. Uncertain whether every driver takes one.
+  std::optional<int> vgroup;  // the same; 310P only
+};
+
+struct CreatedVnpu {
+  int id = -1;      // may be another one than was asked for
+  int vgroup = -1;  // -1 = none
+};
+
+enum class VdeviceMode { kContainer, kVm };
+
+enum class TopologyType { kSelf, kSys, kPhb, kHccs, kPxb, kPix, kSio, kHccsSwitch, kUb, kUnknown };
+
 class Dcmi {
  public:
   virtual ~Dcmi() = default;
@@ -125,6 +168,25 @@ class Dcmi {
 
   // Of the node; only on A3 with a recent driver (uncertain before HDK 26: looked up at run time).
   virtual absl::StatusOr<MultiDiePolicy> GetMultiDiePolicy() = 0;
+
+  // How two chips are joined; only 910B and later.
+  virtual absl::StatusOr<TopologyType> Topology(ChipAddress one, ChipAddress other) = 0;
+
+  // vNPUs. kUnimplemented: this product or driver has none.
+  virtual absl::StatusOr<VnpuTotal> Vnpus(ChipAddress chip) = 0;
+  virtual absl::StatusOr<VnpuResources> FreeVnpuResources(ChipAddress chip) = 0;
+  virtual absl::StatusOr<VnpuInfo> Vnpu(ChipAddress chip, int id) = 0;
+  // An error does not mean that nothing was made: compare Vnpus() before and after. Needs a caller
+  // that is root on the host or in a privileged container, and a chip that no process uses.
+  virtual absl::StatusOr<CreatedVnpu> CreateVnpu(ChipAddress chip, const VnpuRequest& request) = 0;
+  virtual absl::Status DestroyVnpu(ChipAddress chip, int id) = 0;
+
+  // Of the node. The modes change only while there is no vNPU.
+  virtual absl::StatusOr<VdeviceMode> GetVdeviceMode() = 0;
+  virtual absl::Status SetVdeviceMode(VdeviceMode mode) = 0;
+  // Whether the vNPUs of /etc/vnpu.cfg are made again at boot.
+  virtual absl::StatusOr<bool> GetVnpuRecovery() = 0;
+  virtual absl::Status SetVnpuRecovery(bool on) = 0;
 };
 
 }  // namespace ascend::dcmi

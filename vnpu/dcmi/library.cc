@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -30,17 +32,31 @@ struct Library::Functions {
   ASCEND_DCMI_V1_FUNCTIONS(ASCEND_MEMBER)
   ASCEND_DCMI_V2_FUNCTIONS(ASCEND_MEMBER)
 #undef ASCEND_MEMBER
-  bool initialised = false;
-  Generation generation = Generation::kCards;
+  // Not behind a lock of the calls: whoever looks must not wait for one that hangs.
+  std::atomic<bool> initialised = false;
+  std::atomic<Generation> generation = Generation::kCards;
 };
 
 namespace {
 
-// The library's state is the process's and its thread-safety is undocumented, so the lock is the
-// process's as well. Never destroyed: a call may still hang at exit.
-Mutex& CallMutex() {
+// The library's state is the process's and its thread-safety is undocumented, so the locks are the
+// process's as well: one per chip, so that a chip that hangs delays no other one, one for what is
+// about the node, one for what is about two chips. Never destroyed: a call may still hang at exit.
+Mutex& NodeMutex() {
   static Mutex* const mutex = new Mutex;
   return *mutex;
+}
+
+Mutex& PairMutex() {
+  static Mutex* const mutex = new Mutex;
+  return *mutex;
+}
+
+Mutex& ChipMutex(ChipAddress chip) {
+  static Mutex* const guard = new Mutex;
+  static auto* const mutexes = new std::map<std::pair<int, int>, Mutex>;
+  MutexLock lock(guard);
+  return (*mutexes)[{chip.card, chip.device}];
 }
 
 // An out-parameter with zeroed slack behind it: newer libraries know longer structures.
@@ -51,18 +67,21 @@ struct Out {
 };
 
 template <typename Function, typename... Arguments>
-absl::Status Call(absl::string_view name, Function function, Arguments... arguments) {
+absl::Status Call(Mutex& mutex, absl::string_view name, Function function, Arguments... arguments) {
   if (function == nullptr) return StatusFromCode(DCMI_FUNCTION_NOT_FOUND, name);
-  MutexLock lock(&CallMutex());
+  MutexLock lock(&mutex);
   return StatusFromCode(function(arguments...), name);
 }
 
-#define DCMI_CALL(function, ...) Call(#function, functions_->function __VA_OPT__(, ) __VA_ARGS__)
+// A call that is serialised by `mutex`.
+#define DCMI_CALL(mutex, function, ...) \
+  Call(mutex, #function, functions_->function __VA_OPT__(, ) __VA_ARGS__)
 
 // Picks the generation's function for one chip.
-#define DCMI_CHIP_CALL(v1, v2, chip, ...)                                                  \
-  (generation() == Generation::kCards ? DCMI_CALL(v1, chip.card, chip.device, __VA_ARGS__) \
-                                      : DCMI_CALL(v2, chip.card, __VA_ARGS__))
+#define DCMI_CHIP_CALL(v1, v2, chip, ...)                                    \
+  (generation() == Generation::kCards                                        \
+       ? DCMI_CALL(ChipMutex(chip), v1, chip.card, chip.device, __VA_ARGS__) \
+       : DCMI_CALL(ChipMutex(chip), v2, chip.card, __VA_ARGS__))
 
 // Text of a fixed field, which need not end in NUL.
 template <typename Char, size_t kSize>
@@ -73,6 +92,32 @@ std::string FieldText(const Char (&field)[kSize]) {
 
 absl::Status NotInThisGeneration(absl::string_view what) {
   return absl::UnimplementedError(absl::StrCat("dcmiv2 has no query for ", what));
+}
+
+// 0xFFFFFFFF, and what is no number of this kind, mean none.
+int IntOrNone(unsigned value) { return value > INT_MAX ? -1 : static_cast<int>(value); }
+
+int VGroup(unsigned value) { return value < 32 ? static_cast<int>(value) : -1; }
+
+absl::StatusOr<int> VnpuId(unsigned value) {
+  if (value > INT_MAX) {
+    return absl::InternalError(absl::StrCat("the library gave the vNPU id ", value));
+  }
+  return static_cast<int>(value);
+}
+
+VnpuResources Resources(const struct dcmi_computing_resource& computing,
+                        const struct dcmi_media_resource& media) {
+  constexpr unsigned short kShared = 0xffff;
+  return VnpuResources{.aicore = computing.aic,
+                       .memory_mib = static_cast<int64_t>(computing.memory_size),
+                       .aicpu = computing.device_aicpu == kShared ? -1 : computing.device_aicpu,
+                       .vpc = media.vpc,
+                       .venc = media.venc,
+                       .vdec = media.vdec,
+                       .jpegd = media.jpegd,
+                       .jpege = media.jpege,
+                       .pngd = media.pngd};
 }
 
 bool ReplaceableByAnyone(const std::filesystem::path& path) {
@@ -158,20 +203,14 @@ Library::~Library() = default;
 
 const std::string& Library::path() const { return path_; }
 const std::vector<std::string>& Library::warnings() const { return warnings_; }
-Generation Library::generation() const {
-  MutexLock lock(&CallMutex());
-  return functions_->generation;
-}
+Generation Library::generation() const { return functions_->generation; }
 
 absl::Status Library::Initialise() {
-  {
-    MutexLock lock(&CallMutex());
-    if (functions_->initialised) return absl::OkStatus();
-  }
+  if (functions_->initialised) return absl::OkStatus();
   Generation generation = Generation::kCards;
-  absl::Status status = DCMI_CALL(dcmi_init);
+  absl::Status status = DCMI_CALL(NodeMutex(), dcmi_init);
   if (!status.ok()) {
-    absl::Status second = DCMI_CALL(dcmiv2_init);
+    absl::Status second = DCMI_CALL(NodeMutex(), dcmiv2_init);
     if (!second.ok()) {
       // The generation that the library has at all tells why; the other one is only "not there".
       if (!absl::IsUnimplemented(status)) return status;
@@ -179,7 +218,6 @@ absl::Status Library::Initialise() {
     }
     generation = Generation::kFlat;
   }
-  MutexLock lock(&CallMutex());
   functions_->generation = generation;
   functions_->initialised = true;
   return absl::OkStatus();
@@ -188,14 +226,14 @@ absl::Status Library::Initialise() {
 absl::StatusOr<std::string> Library::DcmiVersion() {
   Out<char[DCMI_MAX_LENTH]> version;
   ASCEND_RETURN_IF_ERROR(
-      DCMI_CALL(dcmi_get_dcmi_version, version.value, unsigned{DCMI_MAX_VER_LEN}));
+      DCMI_CALL(NodeMutex(), dcmi_get_dcmi_version, version.value, unsigned{DCMI_MAX_VER_LEN}));
   return FieldText(version.value);
 }
 
 absl::StatusOr<std::string> Library::DriverVersion() {
   Out<char[DCMI_MAX_LENTH]> version;
   ASCEND_RETURN_IF_ERROR(
-      DCMI_CALL(dcmi_get_driver_version, version.value, unsigned{DCMI_MAX_VER_LEN}));
+      DCMI_CALL(NodeMutex(), dcmi_get_driver_version, version.value, unsigned{DCMI_MAX_VER_LEN}));
   return FieldText(version.value);
 }
 
@@ -205,12 +243,13 @@ absl::StatusOr<std::vector<int>> Library::Cards() {
   Out<int> count;
   if (generation() == Generation::kFlat) {
     ASCEND_RETURN_IF_ERROR(
-        DCMI_CALL(dcmiv2_get_device_list, list.value, &count.value, int{kCapacity}));
+        DCMI_CALL(NodeMutex(), dcmiv2_get_device_list, list.value, &count.value, int{kCapacity}));
   } else if (functions_->dcmi_get_card_list != nullptr) {
-    ASCEND_RETURN_IF_ERROR(DCMI_CALL(dcmi_get_card_list, &count.value, list.value, int{kCapacity}));
+    ASCEND_RETURN_IF_ERROR(
+        DCMI_CALL(NodeMutex(), dcmi_get_card_list, &count.value, list.value, int{kCapacity}));
   } else {
     ASCEND_RETURN_IF_ERROR(
-        DCMI_CALL(dcmi_get_card_num_list, &count.value, list.value, int{kCapacity}));
+        DCMI_CALL(NodeMutex(), dcmi_get_card_num_list, &count.value, list.value, int{kCapacity}));
   }
   if (count.value < 0 || count.value > kCapacity) {
     return absl::InternalError(absl::StrCat("the library lists ", count.value, " cards"));
@@ -222,11 +261,12 @@ absl::StatusOr<std::vector<ChipAddress>> Library::Units(int card) {
   if (generation() == Generation::kFlat) return std::vector<ChipAddress>{{card, 0}};
   std::vector<ChipAddress> units;
   Out<int> max, mcu, cpu;
-  absl::Status by_id =
-      DCMI_CALL(dcmi_get_device_id_in_card, card, &max.value, &mcu.value, &cpu.value);
+  absl::Status by_id = DCMI_CALL(ChipMutex({card, 0}), dcmi_get_device_id_in_card, card, &max.value,
+                                 &mcu.value, &cpu.value);
   if (!by_id.ok()) {
     Out<int> count;
-    const absl::Status by_count = DCMI_CALL(dcmi_get_device_num_in_card, card, &count.value);
+    const absl::Status by_count =
+        DCMI_CALL(ChipMutex({card, 0}), dcmi_get_device_num_in_card, card, &count.value);
     if (!by_count.ok()) return by_id;
     for (int device = 0; device < std::min<int>(count.value, DCMI_MAX_CARD_NUM); ++device) {
       units.push_back({card, device});
@@ -267,7 +307,8 @@ absl::StatusOr<int> Library::LogicId(ChipAddress chip) {
   // Uncertain: generation 2 has no such query; its device id is taken for the logic id.
   if (generation() == Generation::kFlat) return chip.card;
   Out<int> logic;
-  ASCEND_RETURN_IF_ERROR(DCMI_CALL(dcmi_get_device_logic_id, &logic.value, chip.card, chip.device));
+  ASCEND_RETURN_IF_ERROR(
+      DCMI_CALL(ChipMutex(chip), dcmi_get_device_logic_id, &logic.value, chip.card, chip.device));
   if (logic.value < 0) {
     return absl::InternalError(absl::StrCat("dcmi_get_device_logic_id gave ", logic.value));
   }
@@ -277,10 +318,11 @@ absl::StatusOr<int> Library::LogicId(ChipAddress chip) {
 absl::StatusOr<int> Library::PhysicalId(ChipAddress chip) {
   Out<unsigned> physical;
   if (generation() == Generation::kFlat) {
-    ASCEND_RETURN_IF_ERROR(DCMI_CALL(dcmiv2_get_chip_phy_id_by_dev_id, chip.card, &physical.value));
+    ASCEND_RETURN_IF_ERROR(
+        DCMI_CALL(ChipMutex(chip), dcmiv2_get_chip_phy_id_by_dev_id, chip.card, &physical.value));
   } else {
     ASCEND_ASSIGN_OR_RETURN(const int logic, LogicId(chip));
-    ASCEND_RETURN_IF_ERROR(DCMI_CALL(dcmi_get_device_phyid_from_logicid,
+    ASCEND_RETURN_IF_ERROR(DCMI_CALL(ChipMutex(chip), dcmi_get_device_phyid_from_logicid,
                                      static_cast<unsigned>(logic), &physical.value));
   }
   if (physical.value > INT_MAX) {
@@ -296,7 +338,7 @@ absl::StatusOr<ChipInfo> Library::Chip(ChipAddress chip) {
   if (!status.ok() && generation() == Generation::kCards) {
     Out<struct dcmi_chip_info> old;
     ASCEND_RETURN_IF_ERROR(
-        DCMI_CALL(dcmi_get_device_chip_info, chip.card, chip.device, &old.value));
+        DCMI_CALL(ChipMutex(chip), dcmi_get_device_chip_info, chip.card, chip.device, &old.value));
     return ChipInfo{.type = FieldText(old.value.chip_type),
                     .name = FieldText(old.value.chip_name),
                     .version = FieldText(old.value.chip_ver),
@@ -355,7 +397,7 @@ absl::StatusOr<std::string> Library::SerialNumber(ChipAddress chip) {
   absl::Status status = DCMI_CHIP_CALL(dcmi_get_device_elabel_info, dcmiv2_get_device_elabel_info,
                                        chip, &label.value);
   if (absl::IsUnimplemented(status) && generation() == Generation::kCards) {
-    status = DCMI_CALL(dcmi_get_card_elabel_v2, chip.card, &label.value);
+    status = DCMI_CALL(ChipMutex(chip), dcmi_get_card_elabel_v2, chip.card, &label.value);
   }
   ASCEND_RETURN_IF_ERROR(status);
   return FieldText(label.value.serial_number);
@@ -408,7 +450,7 @@ absl::StatusOr<MemoryInfo> Library::DdrMemory(ChipAddress chip) {
   if (generation() == Generation::kFlat) return NotInThisGeneration("DDR memory");
   Out<struct dcmi_get_memory_info_stru> v3;
   absl::Status status =
-      DCMI_CALL(dcmi_get_device_memory_info_v3, chip.card, chip.device, &v3.value);
+      DCMI_CALL(ChipMutex(chip), dcmi_get_device_memory_info_v3, chip.card, chip.device, &v3.value);
   if (status.ok()) {
     return MemoryInfo{static_cast<int64_t>(v3.value.memory_size),
                       static_cast<int64_t>(v3.value.memory_size) -
@@ -416,8 +458,8 @@ absl::StatusOr<MemoryInfo> Library::DdrMemory(ChipAddress chip) {
   }
   if (!absl::IsUnimplemented(status)) return status;
   Out<struct dcmi_memory_info> v2;
-  ASCEND_RETURN_IF_ERROR(
-      DCMI_CALL(dcmi_get_device_memory_info_v2, chip.card, chip.device, &v2.value));
+  ASCEND_RETURN_IF_ERROR(DCMI_CALL(ChipMutex(chip), dcmi_get_device_memory_info_v2, chip.card,
+                                   chip.device, &v2.value));
   const auto total = static_cast<int64_t>(v2.value.memory_size);
   return MemoryInfo{total, total * v2.value.utiliza / 100};
 }
@@ -426,7 +468,7 @@ absl::StatusOr<int> Library::AicpuCount(ChipAddress chip) {
   if (generation() == Generation::kFlat) return NotInThisGeneration("AI CPUs");
   Out<struct dcmi_aicpu_info> aicpu;
   ASCEND_RETURN_IF_ERROR(
-      DCMI_CALL(dcmi_get_device_aicpu_info, chip.card, chip.device, &aicpu.value));
+      DCMI_CALL(ChipMutex(chip), dcmi_get_device_aicpu_info, chip.card, chip.device, &aicpu.value));
   return static_cast<int>(aicpu.value.aicpu_num);
 }
 
@@ -436,8 +478,8 @@ absl::StatusOr<std::vector<ChipProcess>> Library::Processes(ChipAddress chip) {
   // The call is not told the capacity, so the slack holds as many again.
   struct dcmi_proc_mem_info list[2 * DCMI_MAX_PROCESSES] = {};
   Out<int> count;
-  ASCEND_RETURN_IF_ERROR(
-      DCMI_CALL(dcmi_get_device_resource_info, chip.card, chip.device, list, &count.value));
+  ASCEND_RETURN_IF_ERROR(DCMI_CALL(ChipMutex(chip), dcmi_get_device_resource_info, chip.card,
+                                   chip.device, list, &count.value));
   if (count.value < 0) {
     return absl::InternalError(
         absl::StrCat("dcmi_get_device_resource_info gave ", count.value, " processes"));
@@ -455,8 +497,8 @@ absl::StatusOr<std::string> Library::RoceAddress(ChipAddress chip) {
   Out<struct dcmi_ip_addr> address, mask;
   address.value.ip_type = DCMI_IP_V4;
   mask.value.ip_type = DCMI_IP_V4;
-  ASCEND_RETURN_IF_ERROR(DCMI_CALL(dcmi_get_device_ip, chip.card, chip.device, DCMI_PORT_ROCE, 0,
-                                   &address.value, &mask.value));
+  ASCEND_RETURN_IF_ERROR(DCMI_CALL(ChipMutex(chip), dcmi_get_device_ip, chip.card, chip.device,
+                                   DCMI_PORT_ROCE, 0, &address.value, &mask.value));
   const unsigned char* const ip = address.value.u_addr.ip4;
   if (address.value.ip_type != DCMI_IP_V4 ||
       std::all_of(ip, ip + 4, [](int b) { return b == 0; })) {
@@ -468,7 +510,7 @@ absl::StatusOr<std::string> Library::RoceAddress(ChipAddress chip) {
 absl::StatusOr<MultiDiePolicy> Library::GetMultiDiePolicy() {
   if (generation() == Generation::kFlat) return NotInThisGeneration("the multi-die policy");
   Out<enum dcmi_multi_die_policy> policy;
-  ASCEND_RETURN_IF_ERROR(DCMI_CALL(dcmi_get_multi_die_policy, &policy.value));
+  ASCEND_RETURN_IF_ERROR(DCMI_CALL(NodeMutex(), dcmi_get_multi_die_policy, &policy.value));
   switch (policy.value) {
     case DCMI_MULTI_DIE_UNION:
       return MultiDiePolicy::kUnion;
@@ -478,6 +520,156 @@ absl::StatusOr<MultiDiePolicy> Library::GetMultiDiePolicy() {
       return absl::InternalError(
           absl::StrCat("dcmi_get_multi_die_policy gave ", static_cast<unsigned>(policy.value)));
   }
+}
+
+absl::StatusOr<TopologyType> Library::Topology(ChipAddress one, ChipAddress other) {
+  Out<int> type;
+  // Under neither chip's lock: else one that hangs would stop the other.
+  ASCEND_RETURN_IF_ERROR(generation() == Generation::kCards
+                             ? DCMI_CALL(PairMutex(), dcmi_get_topo_info_by_device_id, one.card,
+                                         one.device, other.card, other.device, &type.value)
+                             : DCMI_CALL(PairMutex(), dcmiv2_get_topo_info_by_device_id, one.card,
+                                         other.card, &type.value));
+  switch (type.value) {
+    case DCMI_TOPO_SELF:
+      return TopologyType::kSelf;
+    case DCMI_TOPO_SYS:
+      return TopologyType::kSys;
+    case DCMI_TOPO_PHB:
+      return TopologyType::kPhb;
+    case DCMI_TOPO_HCCS:
+      return TopologyType::kHccs;
+    case DCMI_TOPO_PXB:
+      return TopologyType::kPxb;
+    case DCMI_TOPO_PIX:
+      return TopologyType::kPix;
+    case DCMI_TOPO_SIO:
+      return TopologyType::kSio;
+    case DCMI_TOPO_HCCS_SW:
+      return TopologyType::kHccsSwitch;
+    case DCMI_TOPO_UB:
+      return TopologyType::kUb;
+    default:
+      return TopologyType::kUnknown;
+  }
+}
+
+absl::StatusOr<VnpuTotal> Library::Vnpus(ChipAddress chip) {
+  Out<struct dcmi_soc_total_resource> total;
+  unsigned size = sizeof(total.value);
+  ASCEND_RETURN_IF_ERROR(DCMI_CHIP_CALL(dcmi_get_device_info, dcmiv2_get_device_info, chip,
+                                        DCMI_CMD_VDEV_MNG, unsigned{DCMI_SUB_VDEV_TOTAL},
+                                        static_cast<void*>(&total.value), &size));
+  if (total.value.vdev_num > std::size(total.value.vdev_id)) {
+    return absl::InternalError(
+        absl::StrCat("the library lists ", total.value.vdev_num, " vNPUs on one chip"));
+  }
+  VnpuTotal result{.resources = Resources(total.value.computing, total.value.media),
+                   .vgroups = total.value.vfg_bitmap};
+  for (unsigned i = 0; i < total.value.vdev_num; ++i) {
+    ASCEND_ASSIGN_OR_RETURN(const int id, VnpuId(total.value.vdev_id[i]));
+    result.ids.push_back(id);
+  }
+  return result;
+}
+
+absl::StatusOr<VnpuResources> Library::FreeVnpuResources(ChipAddress chip) {
+  Out<struct dcmi_soc_free_resource> free;
+  unsigned size = sizeof(free.value);
+  ASCEND_RETURN_IF_ERROR(DCMI_CHIP_CALL(dcmi_get_device_info, dcmiv2_get_device_info, chip,
+                                        DCMI_CMD_VDEV_MNG, unsigned{DCMI_SUB_VDEV_FREE},
+                                        static_cast<void*>(&free.value), &size));
+  return Resources(free.value.computing, free.value.media);
+}
+
+absl::StatusOr<VnpuInfo> Library::Vnpu(ChipAddress chip, int id) {
+  if (id < 0) return absl::InvalidArgumentError(absl::StrCat(id, " is no id of a vNPU"));
+  Out<struct dcmi_vdev_query_stru> query;
+  query.value.vdev_id = static_cast<unsigned>(id);
+  unsigned size = sizeof(query.value);
+  ASCEND_RETURN_IF_ERROR(DCMI_CHIP_CALL(dcmi_get_device_info, dcmiv2_get_device_info, chip,
+                                        DCMI_CMD_VDEV_MNG, unsigned{DCMI_SUB_VDEV_ONE},
+                                        static_cast<void*>(&query.value), &size));
+  const struct dcmi_vdev_query_info& info = query.value.query_info;
+  return VnpuInfo{.id = id,
+                  .template_name = FieldText(info.name),
+                  .status = info.status,
+                  .container_used = info.is_container_used != 0,
+                  .vf_id = IntOrNone(info.vfid),
+                  .vgroup = VGroup(info.vfg_id),
+                  .resources = Resources(info.computing, info.media)};
+}
+
+absl::StatusOr<CreatedVnpu> Library::CreateVnpu(ChipAddress chip, const VnpuRequest& request) {
+  if (generation() == Generation::kFlat) return NotInThisGeneration("creating vNPUs");
+  struct dcmi_create_vdev_res_stru wanted = {};
+  if (request.template_name.empty() ||
+      request.template_name.size() >= sizeof(wanted.template_name)) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", request.template_name,
+                                                   "\" is no name of a vNPU template: it must "
+                                                   "have between 1 and ",
+                                                   sizeof(wanted.template_name) - 1,
+                                                   " characters"));
+  }
+  request.template_name.copy(wanted.template_name, sizeof(wanted.template_name) - 1);
+  if (request.id.value_or(0) < 0 || request.vgroup.value_or(0) < 0) {
+    return absl::InvalidArgumentError("a vNPU's id and its vGroup must not be negative");
+  }
+  wanted.vdev_id =
+      request.id.has_value() ? static_cast<unsigned>(*request.id) : DCMI_VDEV_AUTOMATIC;
+  wanted.vfg_id =
+      request.vgroup.has_value() ? static_cast<unsigned>(*request.vgroup) : DCMI_VDEV_AUTOMATIC;
+  Out<struct dcmi_create_vdev_out> made;
+  ASCEND_RETURN_IF_ERROR(DCMI_CALL(ChipMutex(chip), dcmi_create_vdevice, chip.card, chip.device,
+                                   &wanted, &made.value));
+  ASCEND_ASSIGN_OR_RETURN(const int id, VnpuId(made.value.vdev_id));
+  return CreatedVnpu{.id = id, .vgroup = VGroup(made.value.vfg_id)};
+}
+
+absl::Status Library::DestroyVnpu(ChipAddress chip, int id) {
+  if (generation() == Generation::kFlat) return NotInThisGeneration("destroying vNPUs");
+  // To the library, one number means all of the chip.
+  if (id < 0 || id == DCMI_VDEV_ALL) {
+    return absl::InvalidArgumentError(absl::StrCat(id, " is no id of a vNPU"));
+  }
+  return DCMI_CALL(ChipMutex(chip), dcmi_set_destroy_vdevice, chip.card, chip.device,
+                   static_cast<unsigned>(id));
+}
+
+absl::StatusOr<VdeviceMode> Library::GetVdeviceMode() {
+  if (generation() == Generation::kFlat) return NotInThisGeneration("the vNPU mode");
+  Out<int> mode;
+  ASCEND_RETURN_IF_ERROR(DCMI_CALL(NodeMutex(), dcmi_get_vdevice_mode, &mode.value));
+  switch (mode.value) {
+    case DCMI_VDEVICE_MODE_CONTAINER:
+      return VdeviceMode::kContainer;
+    case DCMI_VDEVICE_MODE_VM:
+      return VdeviceMode::kVm;
+    default:
+      return absl::InternalError(absl::StrCat("dcmi_get_vdevice_mode gave ", mode.value));
+  }
+}
+
+absl::Status Library::SetVdeviceMode(VdeviceMode mode) {
+  if (generation() == Generation::kFlat) return NotInThisGeneration("the vNPU mode");
+  const int c_mode =
+      mode == VdeviceMode::kContainer ? DCMI_VDEVICE_MODE_CONTAINER : DCMI_VDEVICE_MODE_VM;
+  return DCMI_CALL(NodeMutex(), dcmi_set_vdevice_mode, c_mode);
+}
+
+absl::StatusOr<bool> Library::GetVnpuRecovery() {
+  if (generation() == Generation::kFlat) return NotInThisGeneration("the vNPU recovery mode");
+  Out<unsigned> mode;
+  ASCEND_RETURN_IF_ERROR(DCMI_CALL(NodeMutex(), dcmi_get_vnpu_config_recover_mode, &mode.value));
+  if (mode.value > 1) {
+    return absl::InternalError(absl::StrCat("dcmi_get_vnpu_config_recover_mode gave ", mode.value));
+  }
+  return mode.value == 1;
+}
+
+absl::Status Library::SetVnpuRecovery(bool on) {
+  if (generation() == Generation::kFlat) return NotInThisGeneration("the vNPU recovery mode");
+  return DCMI_CALL(NodeMutex(), dcmi_set_vnpu_config_recover_mode, on ? 1u : 0u);
 }
 
 }  // namespace ascend::dcmi

@@ -21,8 +21,8 @@ class Library : public Dcmi {
   // Loads the first of `paths` that there is. kNotFound: none is there (the driver may come later);
   // kFailedPrecondition: one is there and cannot be loaded, or is no libdcmi. Nothing of the
   // library is called. A library that was opened stays loaded until the process ends, because it
-  // may have started threads; its state is the process's, and so is the lock that serialises the
-  // calls.
+  // may have started threads; its state is the process's, and so are the locks that serialise the
+  // calls about one chip, about the node, and about two chips.
   static absl::StatusOr<std::unique_ptr<Library>> Open(
       const std::vector<std::string>& paths = DefaultPaths());
   ~Library() override;
@@ -56,6 +56,16 @@ class Library : public Dcmi {
   absl::StatusOr<std::vector<ChipProcess>> Processes(ChipAddress chip) override;
   absl::StatusOr<std::string> RoceAddress(ChipAddress chip) override;
   absl::StatusOr<MultiDiePolicy> GetMultiDiePolicy() override;
+  absl::StatusOr<TopologyType> Topology(ChipAddress one, ChipAddress other) override;
+  absl::StatusOr<VnpuTotal> Vnpus(ChipAddress chip) override;
+  absl::StatusOr<VnpuResources> FreeVnpuResources(ChipAddress chip) override;
+  absl::StatusOr<VnpuInfo> Vnpu(ChipAddress chip, int id) override;
+  absl::StatusOr<CreatedVnpu> CreateVnpu(ChipAddress chip, const VnpuRequest& request) override;
+  absl::Status DestroyVnpu(ChipAddress chip, int id) override;
+  absl::StatusOr<VdeviceMode> GetVdeviceMode() override;
+  absl::Status SetVdeviceMode(VdeviceMode mode) override;
+  absl::StatusOr<bool> GetVnpuRecovery() override;
+  absl::Status SetVnpuRecovery(bool on) override;
 
  private:
   struct Functions;

@@ -266,7 +266,7 @@ TEST(LibraryTest, RefusesNonsenseCounts) {
   EXPECT_THAT(library->Units(0), StatusIs(absl::StatusCode::kInternal));
 }
 
-TEST(LibraryTest, RunsOneCallAtATime) {
+TEST(LibraryTest, RunsOneCallAboutAChipAtATime) {
   TestNode node("8x910B3");
   TempDir directory;
   std::unique_ptr<Library> library = OpenReady(directory);
@@ -274,12 +274,106 @@ TEST(LibraryTest, RunsOneCallAtATime) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::future<absl::Status>> calls;
   calls.reserve(3);
-  for (int card = 0; card < 3; ++card) {
-    calls.push_back(std::async(std::launch::async,
-                               [&library, card] { return library->Health({card, 0}).status(); }));
+  for (int i = 0; i < 3; ++i) {
+    calls.push_back(
+        std::async(std::launch::async, [&library] { return library->Health({2, 0}).status(); }));
   }
   for (auto& call : calls) EXPECT_THAT(call.get(), IsOk());
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(3 * 40));
+}
+
+TEST(LibraryTest, AHangingChipStopsNobodyElse) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  node.Call({.function = "dcmi_get_device_health", .physical_id = 0, .hang = true});
+  const mock::ReadWatch watch(node.directory());
+  auto hanging =
+      std::async(std::launch::async, [&library] { return library->Health({0, 0}).status(); });
+  watch.Wait();  // the call is in the library
+  EXPECT_THAT(library->Health({1, 0}), IsOkAndHolds(HealthGrade::kOk));
+  EXPECT_THAT(library->Cards(), IsOkAndHolds(SizeIs(8)));
+  EXPECT_THAT(library->Topology({0, 0}, {1, 0}), IsOkAndHolds(TopologyType::kHccs));
+  EXPECT_EQ(library->generation(), Generation::kCards);
+  auto waiting =
+      std::async(std::launch::async, [&library] { return library->PhysicalId({0, 0}).status(); });
+  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout)
+      << "one call about a chip at a time";
+  ASSERT_THAT(mock::ClearCalls(node.directory()), IsOk());
+  EXPECT_THAT(hanging.get(), StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(waiting.get(), IsOk());
+}
+
+TEST(LibraryTest, AHangAboutTheNodeStopsNoChip) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  node.Call({.function = "dcmi_get_card_list", .hang = true});
+  const mock::ReadWatch watch(node.directory());
+  auto hanging = std::async(std::launch::async, [&library] { return library->Cards().status(); });
+  watch.Wait();
+  EXPECT_THAT(library->Health({1, 0}), IsOkAndHolds(HealthGrade::kOk));
+  ASSERT_THAT(mock::ClearCalls(node.directory()), IsOk());
+  EXPECT_THAT(hanging.get(), StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
+TEST(LibraryTest, TellsHowChipsAreJoined) {
+  TempDir directory;
+  {
+    TestNode node("16x910B2C");
+    std::unique_ptr<Library> library = OpenReady(directory);
+    EXPECT_THAT(library->Topology({0, 0}, {0, 0}), IsOkAndHolds(TopologyType::kSelf));
+    EXPECT_THAT(library->Topology({0, 0}, {7, 0}), IsOkAndHolds(TopologyType::kHccs));
+    EXPECT_THAT(library->Topology({7, 0}, {8, 0}), IsOkAndHolds(TopologyType::kSys));
+    EXPECT_THAT(library->Topology({7, 0}, {16, 0}), StatusIs(absl::StatusCode::kNotFound));
+  }
+  {
+    TestNode node("16xA3");
+    std::unique_ptr<Library> library = OpenReady(directory);
+    EXPECT_THAT(library->Topology({3, 0}, {3, 1}), IsOkAndHolds(TopologyType::kSio));
+    EXPECT_THAT(library->Topology({3, 0}, {4, 0}), IsOkAndHolds(TopologyType::kHccsSwitch));
+  }
+  {
+    TestNode node("8x910A");
+    std::unique_ptr<Library> library = OpenReady(directory);
+    EXPECT_THAT(library->Topology({0, 0}, {1, 0}), StatusIs(absl::StatusCode::kUnimplemented));
+  }
+}
+
+TEST(LibraryTest, Generation2HasNoVnpusToMake) {
+  TestNode node("1x950PR");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  EXPECT_THAT(library->Topology({0, 0}, {0, 0}),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("dcmiv2_get_topo_info")));
+  EXPECT_THAT(library->Vnpus({0, 0}),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("dcmiv2_get_device_info")));
+  EXPECT_THAT(library->FreeVnpuResources({0, 0}), StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(library->Vnpu({0, 0}, 100), StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(library->CreateVnpu({0, 0}, {.template_name = "vir08_3c_30g"}),
+              StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(library->DestroyVnpu({0, 0}, 100), StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(library->GetVdeviceMode(), StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(library->SetVdeviceMode(VdeviceMode::kContainer),
+              StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(library->GetVnpuRecovery(), StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(library->SetVnpuRecovery(false), StatusIs(absl::StatusCode::kUnimplemented));
+}
+
+TEST(LibraryTest, RefusesWhatIsNoVnpu) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  EXPECT_THAT(library->CreateVnpu({0, 0}, {}), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(library->CreateVnpu({0, 0}, {.template_name = std::string(32, 'v')}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("31")));
+  EXPECT_THAT(library->CreateVnpu({0, 0}, {.template_name = "vir05_1c_16g", .id = -1}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(library->Vnpu({0, 0}, -1), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(library->DestroyVnpu({0, 0}, -1), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(library->DestroyVnpu({0, 0}, 65535),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("65535")))
+      << "would be every vNPU of the chip";
 }
 
 }  // namespace

@@ -12,7 +12,16 @@ namespace {
 
 constexpr absl::string_view kCodePayload = "ascend.dcmi/return-code";
 
-absl::StatusCode StatusCodeOf(int code) {
+// To these, the driver's "device busy" comes as "not in a container".
+bool SaysBusyInOtherWords(absl::string_view function) {
+  return function == "dcmi_create_vdevice" || function == "dcmi_set_destroy_vdevice" ||
+         function == "dcmi_set_device_reset";
+}
+
+absl::StatusCode StatusCodeOf(int code, absl::string_view function) {
+  if (code == DCMI_NOT_SUPPORT_IN_CONTAINER && SaysBusyInOtherWords(function)) {
+    return absl::StatusCode::kFailedPrecondition;
+  }
   switch (code) {
     case DCMI_INVALID_PARAMETER:
     case DCMI_PARTITION_NOT_RIGHT:
@@ -68,7 +77,7 @@ absl::string_view ReturnCodeName(int code) {
 
 absl::Status StatusFromCode(int code, absl::string_view function) {
   if (code == DCMI_OK) return absl::OkStatus();
-  absl::Status status(StatusCodeOf(code),
+  absl::Status status(StatusCodeOf(code, function),
                       absl::StrCat(function, " returned ", code, " (", ReturnCodeName(code), ")"));
   // Through a view: gcc and clang mangle Cord's constructor from a string differently.
   const std::string text = absl::StrCat(code);

@@ -19,7 +19,8 @@ absl::string_view ReturnCodeName(int code);
 //   kUnavailable      the chip or the driver may answer later (-8009 .. -8012, -8017)
 //   kDeadlineExceeded the library's own time-out (-8006)
 //   kNotFound         no such chip (-8007, -8008)
-//   kFailedPrecondition  somebody else uses it (-8020), or the library is invalid (-99997)
+//   kFailedPrecondition  somebody else uses it (-8020; from create, destroy and reset also -8013),
+//                     or the library is invalid (-99997)
 absl::Status StatusFromCode(int code, absl::string_view function);
 
 // The return code behind a status made by StatusFromCode(), also after Annotate().

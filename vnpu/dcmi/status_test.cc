@@ -7,6 +7,8 @@
 namespace ascend::dcmi {
 namespace {
 
+using ::testing::HasSubstr;
+
 TEST(DcmiStatusTest, NamesFunctionAndCode) {
   EXPECT_THAT(StatusFromCode(0, "dcmi_init"), IsOk());
   EXPECT_THAT(StatusFromCode(-8012, "dcmi_get_device_health"),
@@ -31,6 +33,16 @@ TEST(DcmiStatusTest, CodesFallIntoTheClassesThatCallersBranchOn) {
   EXPECT_THAT(StatusFromCode(-8002, "f"), StatusIs(absl::StatusCode::kPermissionDenied));
   EXPECT_THAT(StatusFromCode(-8001, "f"), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(StatusFromCode(-8005, "f"), StatusIs(absl::StatusCode::kInternal));
+}
+
+TEST(DcmiStatusTest, BusyHasAnotherNameWhereAChipIsChanged) {
+  for (const char* function :
+       {"dcmi_create_vdevice", "dcmi_set_destroy_vdevice", "dcmi_set_device_reset"}) {
+    EXPECT_THAT(StatusFromCode(-8013, function),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("-8013")))
+        << function;
+    EXPECT_THAT(StatusFromCode(-8255, function), StatusIs(absl::StatusCode::kUnimplemented));
+  }
 }
 
 TEST(DcmiStatusTest, TheCodeSurvivesContext) {

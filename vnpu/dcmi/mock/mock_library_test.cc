@@ -1,6 +1,5 @@
 // The mock as a client sees it: through dlopen and the C ABI.
 #include <dlfcn.h>
-#include <sys/inotify.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -11,7 +10,6 @@
 #include "base/core/file.h"
 #include "base/core/status_matchers.h"
 #include "base/core/temp_dir.h"
-#include "base/core/unique_fd.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "vnpu/dcmi/abi.h"
@@ -39,21 +37,6 @@ class MockLibrary {
  private:
   TempDir directory_;
   void* const handle_;
-};
-
-// Tells when a file of a directory was read.
-class ReadWatch {
- public:
-  explicit ReadWatch(const std::string& directory) : fd_(inotify_init1(IN_CLOEXEC)) {
-    EXPECT_GE(inotify_add_watch(fd_.get(), directory.c_str(), IN_CLOSE_NOWRITE), 0);
-  }
-  void Wait() const {
-    char events[4096];
-    EXPECT_GT(read(fd_.get(), events, sizeof(events)), 0);
-  }
-
- private:
-  const UniqueFd fd_;
 };
 
 #define FN(library, name) library.Get<name##_fn>(#name)

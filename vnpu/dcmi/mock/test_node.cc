@@ -1,6 +1,8 @@
 #include "vnpu/dcmi/mock/test_node.h"
 
 #include <stdlib.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -77,6 +79,15 @@ std::string TestNode::CopyLibrary(const std::string& directory,
   const std::string path = JoinPath(directory, "libdcmi.so");
   EXPECT_THAT(WriteFileAtomically(path, bytes, {.mode = 0755, .durable = false}), IsOk());
   return path;
+}
+
+ReadWatch::ReadWatch(const std::string& directory) : fd_(inotify_init1(IN_CLOEXEC)) {
+  EXPECT_GE(inotify_add_watch(fd_.get(), directory.c_str(), IN_CLOSE_NOWRITE), 0);
+}
+
+void ReadWatch::Wait() const {
+  char events[4096];
+  EXPECT_GT(read(fd_.get(), events, sizeof(events)), 0);
 }
 
 }  // namespace ascend::dcmi::mock

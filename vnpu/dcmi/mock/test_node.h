@@ -8,6 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "base/core/temp_dir.h"
+#include "base/core/unique_fd.h"
 #include "nlohmann/json_fwd.hpp"
 #include "vnpu/dcmi/mock/edit.h"
 
@@ -41,6 +42,16 @@ class TestNode {
  private:
   TempDir directory_;
   std::string root_;
+};
+
+// Tells when a file of a directory was read: after an edit, that a call has seen it.
+class ReadWatch {
+ public:
+  explicit ReadWatch(const std::string& directory);
+  void Wait() const;
+
+ private:
+  const UniqueFd fd_;
 };
 
 }  // namespace ascend::dcmi::mock
