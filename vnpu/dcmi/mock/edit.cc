@@ -176,6 +176,7 @@ absl::Status SetCall(const std::string& node_directory, const CallEdit& edit) {
     if (edit.delay_ms > 0) entry["delayMs"] = edit.delay_ms;
     if (edit.hang) entry["hang"] = true;
     if (edit.crash) entry["crash"] = true;
+    if (edit.after_work) entry["afterWork"] = true;
     const bool misbehaves =
         edit.return_code.has_value() || edit.delay_ms > 0 || edit.hang || edit.crash;
     // The first that fits counts, so what is about one chip goes first.

@@ -32,6 +32,7 @@ struct CallEdit {
   int delay_ms = 0;
   bool hang = false;
   bool crash = false;
+  bool after_work = false;  // the call does its work first
 };
 
 // Replaces what the function does for the same chip filter. An edit that asks for nothing restores

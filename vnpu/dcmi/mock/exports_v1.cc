@@ -7,6 +7,7 @@
 
 #include "vnpu/dcmi/mock/exports.h"
 #include "vnpu/dcmi/mock/getters.h"
+#include "vnpu/dcmi/mock/vnpu_calls.h"
 
 namespace mock = ascend::dcmi::mock;
 using mock::Chip;
@@ -28,7 +29,7 @@ int OnChip(const char* function, int card, int device, Work work) {
   return mock::RunChip(function, 1, [=](const View& view) { return view.At(card, device); }, work);
 }
 
-// A function that changes the node, or needs what the mock does not have yet (events, vNPUs).
+// A function that changes the node, or needs what the mock does not have yet (events).
 int NotYet(const char* function, int card, int device) {
   return OnChip(function, card, device,
                 [](const View&, const Chip&) -> int { return DCMI_NOT_SUPPORT; });
@@ -134,21 +135,19 @@ int dcmi_get_device_id_in_card(int card, int* device_id_max, int* mcu_id, int* c
 }
 
 int dcmi_get_vdevice_mode(int* mode) {
-  return Node(__func__, [=](const View& view) -> int {
-    // 0 = docker. The first 310 and the SoC have no vNPUs.
-    if (view.node.family == Family::k310B) return DCMI_NOT_SUPPORT;
-    return Give(mode, 0);
-  });
+  return Node(__func__, [=](const View& view) { return mock::GetVdeviceMode(view, mode); });
+}
+
+int dcmi_set_vdevice_mode(int mode) {
+  return Node(__func__, [=](const View& view) { return mock::SetVdeviceMode(view, mode); });
 }
 
 int dcmi_get_vnpu_config_recover_mode(unsigned* mode) {
-  return Node(__func__, [=](const View& view) -> int {
-    const Family family = view.node.family;
-    if (family != Family::k310P && family != Family::k910A && family != Family::k910B) {
-      return DCMI_NOT_SUPPORT;
-    }
-    return Give(mode, 1);  // on is the driver's default
-  });
+  return Node(__func__, [=](const View& view) { return mock::GetVnpuRecovery(view, mode); });
+}
+
+int dcmi_set_vnpu_config_recover_mode(unsigned mode) {
+  return Node(__func__, [=](const View& view) { return mock::SetVnpuRecovery(view, mode); });
 }
 
 int dcmi_get_multi_die_policy(enum dcmi_multi_die_policy* policy) {
@@ -566,6 +565,21 @@ int dcmi_get_device_info(int card_id, int device_id, enum dcmi_main_cmd command,
   });
 }
 
+// vNPUs.
+
+int dcmi_create_vdevice(int card_id, int device_id, struct dcmi_create_vdev_res_stru* vdev,
+                        struct dcmi_create_vdev_out* out) {
+  return OnChip(__func__, card_id, device_id, [=](const View& view, const Chip& chip) {
+    return mock::CreateVnpu(view, chip, vdev, out);
+  });
+}
+
+int dcmi_set_destroy_vdevice(int card_id, int device_id, unsigned vdev_id) {
+  return OnChip(__func__, card_id, device_id, [=](const View& view, const Chip& chip) {
+    return mock::DestroyVnpu(view, chip, vdev_id);
+  });
+}
+
 // What the mock does not do.
 
 int dcmi_subscribe_fault_event(int card_id, int device_id, struct dcmi_event_filter,
@@ -578,15 +592,6 @@ int dcmi_get_fault_event(int card_id, int device_id, int, struct dcmi_event_filt
                          struct dcmi_event*) {
   return NotYet(__func__, card_id, device_id);
 }
-int dcmi_create_vdevice(int card_id, int device_id, struct dcmi_create_vdev_res_stru*,
-                        struct dcmi_create_vdev_out*) {
-  return NotYet(__func__, card_id, device_id);
-}
-int dcmi_set_destroy_vdevice(int card_id, int device_id, unsigned) {
-  return NotYet(__func__, card_id, device_id);
-}
-int dcmi_set_vdevice_mode(int) { return NotYet(__func__); }
-int dcmi_set_vnpu_config_recover_mode(unsigned) { return NotYet(__func__); }
 int dcmi_set_multi_die_policy(enum dcmi_multi_die_policy) { return NotYet(__func__); }
 int dcmi_set_device_share_enable(int card_id, int device_id, int) {
   return NotYet(__func__, card_id, device_id);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "vnpu/dcmi/mock/vnpu_calls.h"
+
 namespace ascend::dcmi::mock {
 namespace {
 
@@ -11,15 +13,6 @@ void CopyField(const std::string& text, Char (&field)[kSize]) {
   const size_t length = std::min(text.size(), kSize - 1);
   std::memset(field, 0, kSize);
   std::memcpy(field, text.data(), length);
-}
-
-// Copies a structure into a caller's buffer of *size bytes, as dcmi_get_device_info does.
-template <typename T>
-int CopyStructure(const T& value, void* buffer, unsigned* size) {
-  if (*size < sizeof(value)) return DCMI_INVALID_PARAMETER;
-  std::memcpy(buffer, &value, sizeof(value));
-  *size = sizeof(value);
-  return DCMI_OK;
 }
 
 }  // namespace
@@ -145,6 +138,7 @@ int GetDeviceInfo(const View& view, const Chip& chip, dcmi_main_cmd command, uns
                                         .super_pod_type = pod.type},
                          buffer, size);
   }
+  if (command == DCMI_CMD_VDEV_MNG) return GetVnpuInfo(view, chip, sub_command, buffer, size);
   // Link counters stand at zero: the mock has no traffic.
   if (command == DCMI_CMD_HCCS && (a3 || view.node.family == Family::k910B)) {
     if (sub_command == DCMI_SUB_HCCS_STATISTIC) {

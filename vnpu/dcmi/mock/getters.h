@@ -6,6 +6,8 @@
 #ifndef ASCEND_DRA_VNPU_DCMI_MOCK_GETTERS_H_
 #define ASCEND_DRA_VNPU_DCMI_MOCK_GETTERS_H_
 
+#include <cstring>
+
 #include "vnpu/dcmi/abi.h"
 #include "vnpu/dcmi/mock/runtime.h"
 
@@ -25,6 +27,15 @@ int GetUtilization(const Chip& chip, int type, unsigned* percent);
 int GetTopology(const View& view, const Chip& one, const Chip& other, int* type);
 int GetDeviceInfo(const View& view, const Chip& chip, dcmi_main_cmd command, unsigned sub_command,
                   void* buffer, unsigned* size);
+
+// Copies a structure into a caller's buffer of *size bytes, as dcmi_get_device_info does.
+template <typename T>
+int CopyStructure(const T& value, void* buffer, unsigned* size) {
+  if (*size < sizeof(value)) return DCMI_INVALID_PARAMETER;
+  std::memcpy(buffer, &value, sizeof(value));
+  *size = sizeof(value);
+  return DCMI_OK;
+}
 
 // *out = value, or -8001 if `out` is null.
 template <typename T, typename Value>

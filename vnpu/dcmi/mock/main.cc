@@ -1,8 +1,10 @@
 // ascend-mock-node: makes a mock NPU node and breaks it. See README.md.
+#include <signal.h>
 #include <unistd.h>
 
 #include <climits>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,9 +16,12 @@
 #include "absl/time/time.h"
 #include "base/core/file.h"
 #include "base/core/status_macros.h"
+#include "vnpu/dcmi/abi.h"
 #include "vnpu/dcmi/mock/edit.h"
 #include "vnpu/dcmi/mock/node.h"
 #include "vnpu/dcmi/mock/tree.h"
+#include "vnpu/dcmi/mock/vnpu_edit.h"
+#include "vnpu/dcmi/mock/vnpu_kernel.h"
 
 namespace {
 
@@ -87,6 +92,35 @@ absl::Status List(const std::string& nodes_directory) {
                 node.chips.empty() ? "" : node.chips.front().chip_name.c_str(),
                 node.driver_version.c_str());
   }
+  return absl::OkStatus();
+}
+
+absl::Status ListVnpus(const std::string& node_directory) {
+  ASCEND_ASSIGN_OR_RETURN(const mock::VnpuState state, mock::VnpusOf(node_directory));
+  std::fputs(mock::ToJsonText(state).c_str(), stdout);
+  return absl::OkStatus();
+}
+
+absl::Status MakeVnpu(const std::string& node_directory, int physical_id,
+                      const mock::VnpuWish& wish) {
+  ASCEND_ASSIGN_OR_RETURN(const int id, mock::AddVnpu(node_directory, physical_id, wish));
+  std::printf("%d\n", id);
+  return absl::OkStatus();
+}
+
+// Until SIGTERM or SIGINT.
+absl::Status RunKernel(const mock::VnpuKernelOptions& options) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before there are threads, which inherit it
+  ASCEND_ASSIGN_OR_RETURN(const std::unique_ptr<mock::VnpuKernel> kernel,
+                          mock::VnpuKernel::Start(options));
+  std::puts("ready");
+  std::fflush(stdout);
+  int signal = 0;
+  sigwait(&signals, &signal);
   return absl::OkStatus();
 }
 
@@ -171,8 +205,59 @@ int main(int argc, char** argv) {
   call->add_option("--delay", delay, "how much longer it takes")->check(CheckDelay);
   call->add_flag("--hang", edit.hang, "it does not return while this is set");
   call->add_flag("--crash", edit.crash, "it takes its process down");
+  CLI::Option* const after_work = call->add_flag("--after-work", edit.after_work,
+                                                 "all that only when the call has done its work");
   call->add_flag("--clear", clear, "back to normal: the function, or without --name all of them")
-      ->excludes("--return", "--delay", "--hang", "--crash");
+      ->excludes("--return", "--delay", "--hang", "--crash")
+      ->excludes(after_work);
+
+  CLI::App* const vnpu = app.add_subcommand("vnpu", "what an administrator does with vNPUs");
+  vnpu->require_subcommand(1);
+  int vnpu_id = -1;
+  mock::VnpuWish wish;
+  const auto add_vnpu_command = [&](const char* command, const char* description) {
+    CLI::App* const added = vnpu->add_subcommand(command, description);
+    added->add_option("--node-dir", node_directory, "the node's directory")->required();
+    return added;
+  };
+  CLI::App* const vnpu_list = add_vnpu_command("list", "print them and the modes, as JSON");
+  CLI::App* const vnpu_create = add_vnpu_command("create", "make one and print its id");
+  vnpu_create->add_option("--physical-id", physical_id, "on which chip")->required();
+  vnpu_create->add_option("--template", wish.template_name, "its template")->required();
+  vnpu_create->add_option("--id", wish.id, "its id (default: the chip's first free one)");
+  vnpu_create->add_option("--vgroup", wish.vgroup,
+                          "its vGroup (310P; default: the first that fits)");
+  CLI::App* const vnpu_destroy = add_vnpu_command("destroy", "remove one, also a busy one");
+  vnpu_destroy->add_option("--id", vnpu_id, "which")->required();
+  CLI::App* const vnpu_set = add_vnpu_command("set", "change what the library tells about one");
+  vnpu_set->add_option("--id", vnpu_id, "which")->required();
+  vnpu_set->add_option("assignments", assignments, "busy=true, containerUsed=true, status=1")
+      ->required();
+  std::string recovery, vdevice_mode;
+  CLI::App* const vnpu_mode = add_vnpu_command("mode", "set the node's modes, whatever there is");
+  vnpu_mode->add_option("--recovery", recovery, "whether a boot makes the vNPUs again")
+      ->check(CLI::IsMember({"on", "off"}));
+  vnpu_mode->add_option("--vdevice", vdevice_mode, "what vNPUs are for")
+      ->check(CLI::IsMember({"container", "vm"}));
+  vnpu_mode->require_option(2, 3);  // with --node-dir
+
+  bool permute_ids = false;
+  CLI::App* const reboot = app.add_subcommand("reboot", "what a boot does to the vNPUs");
+  reboot->add_option("--node-dir", node_directory, "the node's directory")->required();
+  reboot->add_flag("--permute-ids", permute_ids, "those that come back have other ids");
+
+  mock::VnpuKernelOptions kernel_options;
+  bool no_vnpu_nodes = false;
+  CLI::App* const kernel = app.add_subcommand(
+      "kernel", "keep /dev/vdavinci<id> as the vNPUs are, until SIGTERM; prints \"ready\"");
+  kernel->add_option("--node-dir", kernel_options.node_directory, "the node's directory")
+      ->required();
+  kernel->add_option("--root", kernel_options.root, "the node's file tree")->required();
+  kernel->add_option("--major", kernel_options.major, "major of the device nodes")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 4095u));
+  kernel->add_flag("--no-device-nodes", no_vnpu_nodes,
+                   "make regular files: for callers without CAP_MKNOD");
 
   try {
     app.parse(argc, argv);
@@ -208,6 +293,24 @@ int main(int argc, char** argv) {
     }
     status = clear && name->count() == 0 ? mock::ClearCalls(node_directory)
                                          : mock::SetCall(node_directory, edit);
+  }
+  if (vnpu_list->parsed()) status = ListVnpus(node_directory);
+  if (vnpu_create->parsed()) status = MakeVnpu(node_directory, physical_id, wish);
+  if (vnpu_destroy->parsed()) status = mock::RemoveVnpu(node_directory, vnpu_id);
+  if (vnpu_set->parsed()) status = mock::SetOnVnpu(node_directory, vnpu_id, assignments);
+  if (vnpu_mode->parsed()) {
+    std::optional<bool> on;
+    if (!recovery.empty()) on = recovery == "on";
+    std::optional<int> mode;
+    if (!vdevice_mode.empty()) {
+      mode = vdevice_mode == "vm" ? DCMI_VDEVICE_MODE_VM : DCMI_VDEVICE_MODE_CONTAINER;
+    }
+    status = mock::SetVnpuModes(node_directory, on, mode);
+  }
+  if (reboot->parsed()) status = mock::Reboot(node_directory, permute_ids);
+  if (kernel->parsed()) {
+    kernel_options.device_nodes = !no_vnpu_nodes;
+    status = RunKernel(kernel_options);
   }
   if (!status.ok()) {
     std::fprintf(stderr, "ascend-mock-node: %s\n", std::string(status.message()).c_str());

@@ -312,7 +312,7 @@ TEST(MockLibraryTest, KnowsWhatProductsLack) {
     dcmi_ecc_info ecc{};
     EXPECT_EQ(FN(library, dcmi_get_device_ecc_info)(0, 0, DCMI_ECC_DDR, &ecc), DCMI_NOT_SUPPORT);
     EXPECT_EQ(FN(library, dcmi_get_device_ecc_info)(0, 0, DCMI_ECC_HBM, &ecc), DCMI_OK);
-    EXPECT_EQ(FN(library, dcmi_create_vdevice)(0, 0, nullptr, nullptr), DCMI_NOT_SUPPORT);
+    EXPECT_EQ(FN(library, dcmi_create_vdevice)(0, 0, nullptr, nullptr), DCMI_INVALID_PARAMETER);
     dcmi_unit_type type{};
     EXPECT_EQ(FN(library, dcmi_get_device_type)(0, 1, &type), DCMI_OK);
     EXPECT_EQ(type, DCMI_UNIT_MCU);

@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <set>
-#include <stdexcept>
 #include <utility>
 
-#include "nlohmann/json.hpp"
 #include "vnpu/dcmi/abi.h"
+#include "vnpu/dcmi/mock/json_object.h"
+#include "vnpu/dcmi/mock/vnpu_rules.h"
 
 namespace ascend::dcmi::mock {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::pair<const char*, Family> kFamilies[] = {
     {"310", Family::k310},   {"310B", Family::k310B}, {"310P", Family::k310P},
@@ -33,66 +30,6 @@ const std::map<std::string, unsigned> kFrequencies = {{"ddr", DCMI_FREQ_DDR},
                                                       {"aicore", DCMI_FREQ_AICORE_CURRENT},
                                                       {"aicoreMax", DCMI_FREQ_AICORE_MAX},
                                                       {"vector", DCMI_FREQ_VECTORCORE_CURRENT}};
-
-// Reads one object and knows which of its keys were asked for. Errors are std::runtime_error; they
-// end in ParseNode().
-class Object {
- public:
-  Object(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
-    if (!json.is_object()) Fail("is no object");
-  }
-
-  template <typename T>
-  void Get(const char* key, T* value) {
-    if (const Json* found = Find(key)) *value = Convert<T>(*found, key);
-  }
-  template <typename T>
-  void Get(const char* key, std::optional<T>* value) {
-    if (const Json* found = Find(key)) *value = Convert<T>(*found, key);
-  }
-  // Null counts as missing.
-  const Json* Find(const char* key) {
-    known_.insert(key);
-    const auto found = json_.find(key);
-    return found == json_.end() || found->is_null() ? nullptr : &*found;
-  }
-  std::optional<Object> Child(const char* key) {
-    const Json* found = Find(key);
-    if (found == nullptr) return std::nullopt;
-    return Object(*found, where_ + "." + key);
-  }
-  const Json& json() const { return json_; }
-  const std::string& where() const { return where_; }
-
-  void Finish() const {
-    for (const auto& item : json_.items()) {
-      if (known_.count(item.key()) == 0) Fail("has the unknown key " + item.key());
-    }
-  }
-  [[noreturn]] void Fail(const std::string& what) const {
-    throw std::runtime_error(where_ + " " + what);
-  }
-
- private:
-  template <typename T>
-  T Convert(const Json& json, const char* key) const {
-    if constexpr (std::is_same_v<T, bool>) {
-      if (!json.is_boolean()) Fail(std::string("needs true or false for ") + key);
-    } else if constexpr (std::is_same_v<T, std::string>) {
-      if (!json.is_string()) Fail(std::string("needs a string for ") + key);
-    } else {
-      if (!json.is_number_integer() ||
-          (std::is_unsigned_v<T> && json.get<int64_t>() < 0 && !json.is_number_unsigned())) {
-        Fail(std::string("needs a whole number for ") + key);
-      }
-    }
-    return json.get<T>();
-  }
-
-  const Json& json_;
-  const std::string where_;
-  std::set<std::string> known_;
-};
 
 Family ParseFamily(const Object& object, const std::string& name) {
   for (const auto& [candidate, family] : kFamilies) {
@@ -269,6 +206,7 @@ Behaviour ParseBehaviour(Object object) {
   object.Get("delayMs", &behaviour.delay_ms);
   object.Get("hang", &behaviour.hang);
   object.Get("crash", &behaviour.crash);
+  object.Get("afterWork", &behaviour.after_work);
   object.Finish();
   return behaviour;
 }
@@ -309,6 +247,13 @@ Node Parse(const Json& json) {
       node.chips.push_back(
           ParseChip(Object(chip, "chips[" + std::to_string(node.chips.size()) + "]")));
     }
+  }
+  if (auto vnpu = object.Child("vnpu")) node.vnpu = ParseVnpuRules(*vnpu);
+  if (auto nodes = object.Child("vnpuNodes")) {
+    nodes->Get("delayMs", &node.vnpu_nodes.delay_ms);
+    nodes->Get("never", &node.vnpu_nodes.never);
+    if (node.vnpu_nodes.delay_ms < 0) nodes->Fail("needs a delayMs of 0 or more");
+    nodes->Finish();
   }
   if (auto calls = object.Child("calls")) {
     for (const auto& item : calls->json().items()) {

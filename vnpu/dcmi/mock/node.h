@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ascend::dcmi::mock {
@@ -77,13 +78,47 @@ struct Chip {
   std::vector<Process> processes;
 };
 
-// What a call does instead of, or before, its normal work.
+// What a chip can be divided by, and what is divided. Media engines may be fractions.
+struct VnpuAmounts {
+  double aicore = 0, aicpu = 0, memory = 0;  // memory in MiB
+  double vpc = 0, venc = 0, vdec = 0, jpegd = 0, jpege = 0, pngd = 0;
+};
+
+struct VnpuTemplate {
+  std::string name;
+  VnpuAmounts amounts;
+};
+
+enum class ExplicitIds { kHonours, kIgnores, kRefuses };
+
+// The rules by which the hardware of a product makes vNPUs, for each of its chips.
+struct VnpuRules {
+  std::vector<std::pair<std::string, double>> budget;  // by the name of the resource
+  double reported_memory = 0;  // total memory that the chip tells; 0 = the budget's
+  int max_vnpus = 16;
+  int vgroups = 0;           // 310P
+  double vgroup_aicore = 0;  // the least that a vGroup takes
+  ExplicitIds explicit_ids = ExplicitIds::kHonours;
+  bool create = true;  // false: the calls that make and destroy are not supported
+  std::vector<VnpuTemplate> templates;
+
+  const VnpuTemplate* FindTemplate(const std::string& name) const;
+};
+
+// When /dev/vdavinci<id> shows up (ascend-mock-node kernel).
+struct VnpuNodes {
+  int delay_ms = 0;
+  bool never = false;
+};
+
+// What a call does instead of, before, or after its normal work.
 struct Behaviour {
   std::optional<int> card, device, physical_id;  // only for this chip; none = every call
   std::optional<int> return_code;
   int delay_ms = 0;
   bool hang = false;
   bool crash = false;
+  bool after_work = false;  // all of this only when the work is done
 };
 
 struct Node {
@@ -94,6 +129,8 @@ struct Node {
   std::vector<Chip> chips;
   std::map<std::string, std::vector<Behaviour>> calls;  // "*" = every function
   std::vector<std::string> hidden_symbols;
+  std::optional<VnpuRules> vnpu;  // none = the product has no vNPUs
+  VnpuNodes vnpu_nodes;
 
   bool HasHbm() const;
   // What the library enumerates, in logic id order: the chips that are present; on A3 with the

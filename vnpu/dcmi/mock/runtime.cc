@@ -62,7 +62,7 @@ std::shared_ptr<const View> Load(const std::string& directory) {
   Node node;
   std::string error;
   if (ParseNode(text, &node, &error)) {
-    state.view = std::make_shared<View>(std::move(node));
+    state.view = std::make_shared<View>(directory, std::move(node));
   } else {
     // A vendor library would print as well; without it nobody would find the mistake.
     std::fprintf(stderr, "mock libdcmi: %s: %s\n", file.c_str(), error.c_str());
@@ -98,6 +98,23 @@ int Hang(const std::string& directory, const std::string& function, const Chip* 
         Match(view->node, function, copy.has_value() ? &*copy : nullptr);
     if (behaviour == nullptr || !behaviour->hang) return DCMI_TIME_OUT;
   }
+}
+
+// Returns true if the call is over with *code.
+bool Misbehave(const View& view, const Behaviour& behaviour, const char* function, const Chip* chip,
+               int* code) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(behaviour.delay_ms));
+  if (behaviour.crash) {
+    raise(SIGSEGV);
+    std::abort();
+  }
+  if (behaviour.hang) {
+    *code = Hang(view.directory, function, chip);
+    return true;
+  }
+  if (!behaviour.return_code.has_value()) return false;
+  *code = *behaviour.return_code;
+  return true;
 }
 
 }  // namespace
@@ -147,6 +164,11 @@ int View::HighestDevice(int card) const {
 
 std::shared_ptr<const View> CurrentView() { return Load(NodeDirectory()); }
 
+int Report(const char* function, const char* problem) {
+  std::fprintf(stderr, "mock libdcmi: %s: %s\n", function, problem);
+  return DCMI_INNER_ERR;
+}
+
 bool Enter(const View& view, const char* function, int generation, Phase phase, const Chip* chip,
            int* code) {
   const auto& hidden = view.node.hidden_symbols;
@@ -154,20 +176,10 @@ bool Enter(const View& view, const char* function, int generation, Phase phase, 
     *code = DCMI_FUNCTION_NOT_FOUND;
     return false;
   }
-  if (const Behaviour* const behaviour = Match(view.node, function, chip)) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(behaviour->delay_ms));
-    if (behaviour->crash) {
-      raise(SIGSEGV);
-      std::abort();
-    }
-    if (behaviour->hang) {
-      *code = Hang(NodeDirectory(), function, chip);
-      return false;
-    }
-    if (behaviour->return_code.has_value()) {
-      *code = *behaviour->return_code;
-      return false;
-    }
+  const Behaviour* const behaviour = Match(view.node, function, chip);
+  if (behaviour != nullptr && !behaviour->after_work &&
+      Misbehave(view, *behaviour, function, chip, code)) {
+    return false;
   }
   if (generation != view.node.generation) {
     *code = DCMI_NOT_SUPPORT;
@@ -182,6 +194,14 @@ bool Enter(const View& view, const char* function, int generation, Phase phase, 
     }
   }
   return true;
+}
+
+int Leave(const View& view, const char* function, const Chip* chip, int code) {
+  const Behaviour* const behaviour = Match(view.node, function, chip);
+  if (behaviour != nullptr && behaviour->after_work) {
+    Misbehave(view, *behaviour, function, chip, &code);
+  }
+  return code;
 }
 
 void MarkInitialised(int generation) {

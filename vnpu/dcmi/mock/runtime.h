@@ -3,7 +3,10 @@
 #ifndef ASCEND_DRA_VNPU_DCMI_MOCK_RUNTIME_H_
 #define ASCEND_DRA_VNPU_DCMI_MOCK_RUNTIME_H_
 
+#include <exception>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "vnpu/dcmi/abi.h"
@@ -13,8 +16,12 @@ namespace ascend::dcmi::mock {
 
 // A node as one call sees it. Never changes; a later call may see a newer one.
 struct View {
-  explicit View(Node description) : node(std::move(description)), visible(node.Visible()) {}
+  View(std::string node_directory, Node description)
+      : directory(std::move(node_directory)),
+        node(std::move(description)),
+        visible(node.Visible()) {}
 
+  const std::string directory;
   const Node node;
   const std::vector<const Chip*> visible;  // by logic id
 
@@ -36,11 +43,16 @@ enum class Phase {
 // The current node; null if there is none or its description is wrong.
 std::shared_ptr<const View> CurrentView();
 
+// Prints what is wrong with the node's files, and returns -8005.
+int Report(const char* function, const char* problem);
+
 // Applies what `calls` and `hiddenSymbols` say about `function` (for `chip`, if it is about one),
 // then the rules of generations and of init. Returns true if the call may do its work, else *code
 // is what it returns.
 bool Enter(const View& view, const char* function, int generation, Phase phase, const Chip* chip,
            int* code);
+// What a call returns that has done its work with `code`: that, or what `calls` says about it.
+int Leave(const View& view, const char* function, const Chip* chip, int code);
 void MarkInitialised(int generation);
 
 // A call about the node as a whole: `work(view)`.
@@ -51,9 +63,9 @@ int RunNode(const char* function, int generation, Phase phase, Work work) noexce
     if (view == nullptr) return DCMI_INNER_ERR;
     int code = DCMI_OK;
     if (!Enter(*view, function, generation, phase, nullptr, &code)) return code;
-    return work(*view);
-  } catch (...) {
-    return DCMI_INNER_ERR;
+    return Leave(*view, function, nullptr, work(*view));
+  } catch (const std::exception& problem) {
+    return Report(function, problem.what());
   }
 }
 
@@ -67,9 +79,9 @@ int RunChip(const char* function, int generation, Find find, Work work) noexcept
     int code = DCMI_OK;
     if (!Enter(*view, function, generation, Phase::kReady, chip, &code)) return code;
     if (chip == nullptr) return DCMI_DEVICE_NOT_EXIST;
-    return work(*view, *chip);
-  } catch (...) {
-    return DCMI_INNER_ERR;
+    return Leave(*view, function, chip, work(*view, *chip));
+  } catch (const std::exception& problem) {
+    return Report(function, problem.what());
   }
 }
 

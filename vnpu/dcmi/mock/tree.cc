@@ -55,26 +55,6 @@ class Writer {
   const std::string root_;
 };
 
-absl::Status MakeDeviceNode(const std::string& path, dev_t device) {
-  ASCEND_RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/'))));
-  struct stat info;
-  if (lstat(path.c_str(), &info) == 0) {
-    if (!S_ISCHR(info.st_mode) || major(info.st_rdev) != major(device)) {
-      return absl::AlreadyExistsError(
-          absl::StrCat(path, " exists and is not of a mock node: is there real hardware?"));
-    }
-    if (unlink(path.c_str()) != 0) return ErrnoToStatus(errno, path);
-  }
-  if (mknod(path.c_str(), S_IFCHR | kDeviceMode, device) != 0) {
-    return ErrnoToStatus(errno, absl::StrCat("mknod ", path));
-  }
-  // The umask must not show.
-  if (chmod(path.c_str(), kDeviceMode) != 0 || chown(path.c_str(), kDriverUser, kDriverUser) != 0) {
-    return ErrnoToStatus(errno, path);
-  }
-  return absl::OkStatus();
-}
-
 // /dev/davinciN of each chip, with its minor: N is the physical id, on 950 the logic id; the minor
 // is the physical id everywhere.
 std::vector<std::pair<std::string, unsigned>> ChipNodes(const Node& node) {
@@ -246,6 +226,26 @@ absl::Status WriteSysfs(const Node& node, const Writer& sysfs) {
 }
 
 }  // namespace
+
+absl::Status MakeDeviceNode(const std::string& path, dev_t device) {
+  ASCEND_RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/'))));
+  struct stat info;
+  if (lstat(path.c_str(), &info) == 0) {
+    if (!S_ISCHR(info.st_mode) || major(info.st_rdev) != major(device)) {
+      return absl::AlreadyExistsError(
+          absl::StrCat(path, " exists and is not of a mock node: is there real hardware?"));
+    }
+    if (unlink(path.c_str()) != 0) return ErrnoToStatus(errno, path);
+  }
+  if (mknod(path.c_str(), S_IFCHR | kDeviceMode, device) != 0) {
+    return ErrnoToStatus(errno, absl::StrCat("mknod ", path));
+  }
+  // The umask must not show.
+  if (chmod(path.c_str(), kDeviceMode) != 0 || chown(path.c_str(), kDriverUser, kDriverUser) != 0) {
+    return ErrnoToStatus(errno, path);
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CreateTree(const Node& node, const TreeOptions& options) {
   for (const Chip& chip : node.chips) {

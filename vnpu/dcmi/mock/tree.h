@@ -12,6 +12,8 @@
 #ifndef ASCEND_DRA_VNPU_DCMI_MOCK_TREE_H_
 #define ASCEND_DRA_VNPU_DCMI_MOCK_TREE_H_
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "absl/status/status.h"
@@ -31,6 +33,10 @@ struct TreeOptions {
 // Can be repeated; nodes that an earlier run made for other chips go. Refuses to replace a device
 // node of another major: that is real hardware.
 absl::Status CreateTree(const Node& node, const TreeOptions& options);
+
+// One device node, of mode 0660 and the driver's user, with its parent directories. Replaces one of
+// the same major only.
+absl::Status MakeDeviceNode(const std::string& path, dev_t device);
 
 }  // namespace ascend::dcmi::mock
 
