@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -101,10 +102,39 @@ T OrUnknown(const absl::StatusOr<T>& answer) {
   return answer.ok() ? *answer : T();
 }
 
+// Media engines may be fractions; -1 is what the library says nothing about.
+int64_t Whole(double amount) { return amount > 0 ? std::llround(amount) : 0; }
+
+Amounts AmountsOf(const dcmi::VnpuResources& resources) {
+  Amounts amounts;
+  amounts[Resource::kAicore] = Whole(resources.aicore);
+  amounts[Resource::kAicpu] = std::max(resources.aicpu, 0);
+  amounts[Resource::kMemory] = std::max<int64_t>(resources.memory_mib, 0);
+  amounts[Resource::kVpc] = Whole(resources.vpc);
+  amounts[Resource::kVenc] = Whole(resources.venc);
+  amounts[Resource::kVdec] = Whole(resources.vdec);
+  amounts[Resource::kJpegd] = Whole(resources.jpegd);
+  amounts[Resource::kJpege] = Whole(resources.jpege);
+  return amounts;
+}
+
+// Nobody else asks.
+class NoTurns : public ReadingTurns {
+ public:
+  bool TryTake(dcmi::ChipAddress /*chip*/) override { return true; }
+  void Release(dcmi::ChipAddress /*chip*/) override {}
+  std::string Stuck(dcmi::ChipAddress /*chip*/) const override { return ""; }
+};
+
 class Discovery {
  public:
-  Discovery(dcmi::Dcmi& dcmi, const DiscoveryOptions& options)
-      : dcmi_(dcmi), options_(options), hccn_(ReadKeyValues(options.hccn_conf)) {}
+  Discovery(dcmi::Dcmi& dcmi, const DiscoveryOptions& options, ReadingTurns& turns,
+            const Inventory& last)
+      : dcmi_(dcmi),
+        options_(options),
+        turns_(turns),
+        last_(last),
+        hccn_(ReadKeyValues(options.hccn_conf)) {}
 
   absl::StatusOr<Inventory> Run() {
     inventory_.library = LibraryState::kReady;
@@ -121,15 +151,23 @@ class Discovery {
                                         ? MultiDiePolicy::kUnion
                                         : MultiDiePolicy::kIndependent;
     }
+    ReadModes();
 
     ASCEND_ASSIGN_OR_RETURN(const std::vector<int> cards, dcmi_.Cards(), "listing the NPU cards");
     for (const int card : cards) {
-      const absl::StatusOr<std::vector<dcmi::ChipAddress>> units = dcmi_.Units(card);
+      const absl::StatusOr<std::vector<dcmi::ChipAddress>> units = Units(card);
       if (!units.ok()) {
         Skip({card, -1}, "its units cannot be listed", units.status());
         continue;
       }
-      for (const dcmi::ChipAddress& unit : *units) AddUnit(unit);
+      for (const dcmi::ChipAddress& unit : *units) {
+        if (turns_.TryTake(unit)) {
+          AddUnit(unit);
+          turns_.Release(unit);
+        } else {
+          AddUnasked(unit);
+        }
+      }
     }
 
     std::sort(inventory_.chips.begin(), inventory_.chips.end(),
@@ -144,6 +182,67 @@ class Discovery {
         {unit.card, unit.device, absl::StrCat(reason, ": ", status.message())});
   }
 
+  // A card is asked in the turn of its first chip, as the library does.
+  absl::StatusOr<std::vector<dcmi::ChipAddress>> Units(int card) {
+    const dcmi::ChipAddress first = {.card = card, .device = 0};
+    if (turns_.TryTake(first)) {
+      absl::StatusOr<std::vector<dcmi::ChipAddress>> units = dcmi_.Units(card);
+      turns_.Release(first);
+      return units;
+    }
+    std::vector<dcmi::ChipAddress> units;
+    for (const Chip& chip : last_.chips) {
+      if (chip.card_id == card) units.push_back({chip.card_id, chip.device_id});
+    }
+    for (const SkippedChip& chip : last_.skipped) {
+      if (chip.card_id == card && chip.device_id >= 0) {
+        units.push_back({chip.card_id, chip.device_id});
+      }
+    }
+    return units;
+  }
+
+  void SkipDuplicate(dcmi::ChipAddress unit, const Chip& chip) {
+    Skip(unit, "duplicate",
+         absl::AlreadyExistsError(
+             absl::StrCat("another chip has the physical id ", chip.physical_id, " as well")));
+  }
+
+  void ReadModes() {
+    if (!turns_.TryTake(kNodeTurn)) {
+      inventory_.vdevice_mode = last_.vdevice_mode;
+      inventory_.vnpu_recovery = last_.vnpu_recovery;
+      return;
+    }
+    const absl::StatusOr<dcmi::VdeviceMode> mode = dcmi_.GetVdeviceMode();
+    if (mode.ok()) {
+      inventory_.vdevice_mode =
+          *mode == dcmi::VdeviceMode::kContainer ? VdeviceMode::kContainer : VdeviceMode::kVm;
+    }
+    const absl::StatusOr<bool> recovery = dcmi_.GetVnpuRecovery();
+    if (recovery.ok()) inventory_.vnpu_recovery = *recovery;
+    turns_.Release(kNodeTurn);
+  }
+
+  // Somebody else is at the chip: it is as it was.
+  void AddUnasked(dcmi::ChipAddress unit) {
+    const auto known =
+        std::find_if(last_.chips.begin(), last_.chips.end(), [unit](const Chip& chip) {
+          return chip.card_id == unit.card && chip.device_id == unit.device;
+        });
+    if (known == last_.chips.end()) {
+      return Skip(unit, "not read yet", absl::UnavailableError("another call about it goes on"));
+    }
+    if (!physical_ids_.insert(known->physical_id).second) return SkipDuplicate(unit, *known);
+    Chip chip = *known;
+    chip.stuck = turns_.Stuck(unit);
+    if (!chip.stuck.empty()) {
+      chip.health = Health::kUnknown;
+      chip.busy.reset();
+    }
+    inventory_.chips.push_back(std::move(chip));
+  }
+
   void AddUnit(dcmi::ChipAddress unit) {
     const absl::StatusOr<dcmi::UnitType> type = dcmi_.Type(unit);
     if (!type.ok()) return Skip(unit, "the type of the unit is unknown", type.status());
@@ -152,9 +251,7 @@ class Discovery {
     if (!physical.ok()) return Skip(unit, "it has no physical id", physical.status());
     const absl::StatusOr<int> logic = dcmi_.LogicId(unit);
     if (!physical_ids_.insert(*physical).second) {
-      return Skip(unit, "duplicate",
-                  absl::AlreadyExistsError(
-                      absl::StrCat("another chip has the physical id ", *physical, " as well")));
+      return SkipDuplicate(unit, {.physical_id = *physical});
     }
 
     Chip chip{.physical_id = *physical,
@@ -164,11 +261,25 @@ class Discovery {
     chip.health = HealthOf(dcmi_.Health(unit));
     // A dropped chip has no processes to tell of, and its calls may hang.
     if (chip.health != Health::kAbsent) chip.busy = Pids(dcmi_.Processes(unit));
+    Partition(unit, chip);
     Identify(unit, chip);
     Locate(unit, chip);
     Measure(unit, chip);
     chip.roce_address = RoceAddress(unit, chip.physical_id);
     inventory_.chips.push_back(std::move(chip));
+  }
+
+  void Partition(dcmi::ChipAddress unit, Chip& chip) {
+    if (chip.health == Health::kAbsent) {
+      chip.partitioning_error = "the chip is absent";
+      return;
+    }
+    absl::StatusOr<Partitioning> partitioning = ReadPartitioning(dcmi_, unit);
+    if (partitioning.ok()) {
+      chip.partitioning = *std::move(partitioning);
+    } else if (!absl::IsUnimplemented(partitioning.status())) {
+      chip.partitioning_error = std::string(partitioning.status().message());
+    }
   }
 
   // Family, model, board, ids. A new library may not tell one of them: the others count.
@@ -244,6 +355,8 @@ class Discovery {
 
   dcmi::Dcmi& dcmi_;
   const DiscoveryOptions& options_;
+  ReadingTurns& turns_;
+  const Inventory& last_;
   const std::map<std::string, std::string> hccn_;
   std::set<int> physical_ids_;
   Inventory inventory_;
@@ -252,7 +365,33 @@ class Discovery {
 }  // namespace
 
 absl::StatusOr<Inventory> Discover(dcmi::Dcmi& dcmi, const DiscoveryOptions& options) {
-  return Discovery(dcmi, options).Run();
+  NoTurns turns;
+  return Discover(dcmi, options, turns, Inventory());
+}
+
+absl::StatusOr<Inventory> Discover(dcmi::Dcmi& dcmi, const DiscoveryOptions& options,
+                                   ReadingTurns& turns, const Inventory& last) {
+  return Discovery(dcmi, options, turns, last).Run();
+}
+
+absl::StatusOr<Partitioning> ReadPartitioning(dcmi::Dcmi& dcmi, dcmi::ChipAddress chip) {
+  ASCEND_ASSIGN_OR_RETURN(const dcmi::VnpuTotal total, dcmi.Vnpus(chip));
+  Partitioning partitioning = {.total = AmountsOf(total.resources)};
+  const std::set<int> ids(total.ids.begin(), total.ids.end());
+  for (const int id : ids) {
+    const absl::StatusOr<dcmi::VnpuInfo> info = dcmi.Vnpu(chip, id);
+    if (!info.ok()) {
+      partitioning.vnpus.push_back({.id = id, .normal = false});
+      continue;
+    }
+    partitioning.vnpus.push_back({.id = id,
+                                  .template_name = info->template_name,
+                                  .vgroup = info->vgroup,
+                                  .container_used = info->container_used,
+                                  .normal = info->status == 0,
+                                  .amounts = AmountsOf(info->resources)});
+  }
+  return partitioning;
 }
 
 }  // namespace ascend::vnpu

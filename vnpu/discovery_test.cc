@@ -19,6 +19,7 @@
 #include "vnpu/dcmi/abi.h"
 #include "vnpu/dcmi/library.h"
 #include "vnpu/dcmi/mock/test_node.h"
+#include "vnpu/fake_dcmi.h"
 #include "vnpu/family.h"
 
 namespace ascend::vnpu {
@@ -385,6 +386,173 @@ TEST(DiscoveryTest, NodeNumberIsTheLogicIdOn950) {
   const Inventory inventory = subject.Run();
   EXPECT_EQ(Find(inventory, 6)->node_number, 0);
   EXPECT_EQ(Find(inventory, 2)->node_number, 1);
+}
+
+class PartitioningTest : public ::testing::Test {
+ protected:
+  Inventory Run() {
+    absl::StatusOr<Inventory> inventory = Discover(dcmi_, options_);
+    EXPECT_THAT(inventory, IsOk());
+    return inventory.ok() ? *std::move(inventory) : Inventory();
+  }
+  void Fail(absl::string_view failing_method, int card, absl::Status status) {
+    dcmi_.Before([=](absl::string_view method, dcmi::ChipAddress chip) {
+      return method == failing_method && chip.card == card ? status : absl::OkStatus();
+    });
+  }
+
+  TempDir directory_;
+  const DiscoveryOptions options_ = {.sysfs_root = directory_.path(),
+                                     .hccn_conf = directory_.File("hccn.conf"),
+                                     .ascend_root = directory_.path()};
+  FakeDcmi dcmi_{2};
+};
+
+TEST_F(PartitioningTest, ListsTheVnpusOfAChipInWholeNumbers) {
+  dcmi_.Edit([](auto& chips) {
+    FakeDcmi::FakeChip& chip = chips.at({1, 0});
+    chip.total = {.aicore = 20, .memory_mib = 65536, .aicpu = 7, .vpc = 9, .venc = -1, .vdec = 1.5};
+    chip.vnpus[117] = {.id = 117, .template_name = "vir10_3c_32g", .status = 1};
+    chip.vnpus[116] = {.id = 116,
+                       .template_name = "vir05_1c_16g",
+                       .container_used = true,
+                       .vgroup = 3,
+                       .resources = {.aicore = 4.6, .memory_mib = 15360, .aicpu = -1, .jpegd = .4}};
+  });
+  const Inventory inventory = Run();
+  ASSERT_THAT(inventory.chips, SizeIs(2));
+  EXPECT_EQ(inventory.chips[1].partitioning_error, "");
+  ASSERT_TRUE(inventory.chips[1].partitioning.has_value());
+  const Partitioning& found = *inventory.chips[1].partitioning;
+  Amounts total;
+  total[Resource::kAicore] = 20;
+  total[Resource::kMemory] = 65536;
+  total[Resource::kAicpu] = 7;
+  total[Resource::kVpc] = 9;
+  total[Resource::kVdec] = 2;
+  EXPECT_EQ(found.total, total);
+  Amounts taken;
+  taken[Resource::kAicore] = 5;
+  taken[Resource::kMemory] = 15360;
+  EXPECT_THAT(found.vnpus,
+              ElementsAre(Vnpu{.id = 116,
+                               .template_name = "vir05_1c_16g",
+                               .vgroup = 3,
+                               .container_used = true,
+                               .amounts = taken},
+                          Vnpu{.id = 117, .template_name = "vir10_3c_32g", .normal = false}));
+  EXPECT_EQ(inventory.chips[0].partitioning->vnpus, std::vector<Vnpu>());
+}
+
+TEST_F(PartitioningTest, AProductWithoutVnpusIsNoFault) {
+  Fail("Vnpus", 0, absl::UnimplementedError("dcmi_get_device_info returned -8255"));
+  const Inventory inventory = Run();
+  ASSERT_THAT(inventory.chips, SizeIs(2));
+  EXPECT_EQ(inventory.chips[0].partitioning, std::nullopt);
+  EXPECT_EQ(inventory.chips[0].partitioning_error, "");
+  EXPECT_TRUE(inventory.chips[1].partitioning.has_value());
+}
+
+TEST_F(PartitioningTest, AFailedListIsNotAnEmptyOne) {
+  Fail("Vnpus", 0, absl::InternalError("dcmi_get_device_info returned -8005"));
+  const Inventory inventory = Run();
+  ASSERT_THAT(inventory.chips, SizeIs(2));
+  EXPECT_EQ(inventory.chips[0].partitioning, std::nullopt);
+  EXPECT_THAT(inventory.chips[0].partitioning_error, HasSubstr("-8005"));
+  EXPECT_TRUE(inventory.chips[1].partitioning.has_value());
+}
+
+TEST_F(PartitioningTest, AVnpuThatCannotBeAskedAboutIsStillListed) {
+  dcmi_.Add(0, {.id = 100, .template_name = "vir05_1c_16g"});
+  Fail("Vnpu", 0, absl::InternalError("dcmi_get_device_info returned -8005"));
+  const Inventory inventory = Run();
+  ASSERT_THAT(inventory.chips, SizeIs(2));
+  ASSERT_TRUE(inventory.chips[0].partitioning.has_value());
+  EXPECT_THAT(inventory.chips[0].partitioning->vnpus,
+              ElementsAre(Vnpu{.id = 100, .normal = false}));
+}
+
+TEST_F(PartitioningTest, TellsTheModesOfTheNode) {
+  EXPECT_EQ(Run().vdevice_mode, VdeviceMode::kContainer);
+  EXPECT_EQ(Run().vnpu_recovery, false);
+  dcmi_.SetModes(dcmi::VdeviceMode::kVm, true);
+  EXPECT_EQ(Run().vdevice_mode, VdeviceMode::kVm);
+  EXPECT_EQ(Run().vnpu_recovery, true);
+  dcmi_.SetModes(absl::UnimplementedError("no"), absl::InternalError("no"));
+  EXPECT_EQ(Run().vdevice_mode, VdeviceMode::kUnknown);
+  EXPECT_EQ(Run().vnpu_recovery, std::nullopt);
+}
+
+// Somebody is at some chips.
+class Taken : public ReadingTurns {
+ public:
+  bool TryTake(dcmi::ChipAddress chip) override {
+    if (taken.contains({chip.card, chip.device})) return false;
+    ++held;
+    return true;
+  }
+  void Release(dcmi::ChipAddress /*chip*/) override { --held; }
+  std::string Stuck(dcmi::ChipAddress /*chip*/) const override { return stuck; }
+
+  std::set<std::pair<int, int>> taken;
+  std::string stuck;
+  int held = 0;
+};
+
+TEST_F(PartitioningTest, AChipThatSomebodyElseIsAtIsAsItWas) {
+  dcmi_.Edit([](auto& chips) { chips[{0, 1}].physical_id = 8; });
+  Taken turns;
+  const absl::StatusOr<Inventory> last = Discover(dcmi_, options_, turns, Inventory());
+  ASSERT_THAT(last, IsOk());
+  ASSERT_THAT(PhysicalIds(*last), ElementsAre(0, 1, 8));
+  for (const int card : {0, 1}) dcmi_.Add(card, {.id = 100 + 16 * card});
+  dcmi_.Edit([](auto& chips) { chips[{0, 1}].vnpus[228] = {.id = 228}; });
+  dcmi_.SetModes(dcmi::VdeviceMode::kVm, true);
+  turns.taken = {{0, 0}, {-1, -1}};
+
+  // Not a single question about the chip, nor about the card whose first it is.
+  dcmi_.Before([](absl::string_view method, dcmi::ChipAddress chip) {
+    EXPECT_NE(chip, (dcmi::ChipAddress{0, 0})) << method;
+    EXPECT_NE(chip, kNodeTurn) << method;
+    return absl::OkStatus();
+  });
+  absl::StatusOr<Inventory> now = Discover(dcmi_, options_, turns, *last);
+  ASSERT_THAT(now, IsOk());
+  ASSERT_THAT(PhysicalIds(*now), ElementsAre(0, 1, 8));
+  EXPECT_EQ(now->chips[0], last->chips[0]);
+  EXPECT_THAT(now->chips[1].partitioning->vnpus, SizeIs(1));
+  EXPECT_THAT(now->chips[2].partitioning->vnpus, SizeIs(1));
+  EXPECT_EQ(now->vdevice_mode, VdeviceMode::kContainer);
+  EXPECT_EQ(now->vnpu_recovery, false);
+
+  turns.stuck = "dcmi_create_vdevice has not returned for 10 s";
+  now = Discover(dcmi_, options_, turns, *last);
+  ASSERT_THAT(now, IsOk());
+  Chip expected = last->chips[0];
+  expected.stuck = turns.stuck;
+  expected.health = Health::kUnknown;
+  expected.busy.reset();
+  EXPECT_EQ(now->chips[0], expected);
+  EXPECT_EQ(now->chips[1].stuck, "");
+
+  // Read again, it is well again.
+  dcmi_.Before(nullptr);
+  turns.taken.clear();
+  now = Discover(dcmi_, options_, turns, *now);
+  ASSERT_THAT(now, IsOk());
+  EXPECT_EQ(now->chips[0].stuck, "");
+  EXPECT_EQ(now->chips[0].health, Health::kOk);
+  EXPECT_THAT(now->chips[0].partitioning->vnpus, SizeIs(1));
+  EXPECT_EQ(turns.held, 0);
+}
+
+TEST_F(PartitioningTest, AChipNeverReadIsNotOfferedUnread) {
+  Taken turns;
+  turns.taken = {{0, 0}};
+  dcmi_.Edit([](auto& chips) { chips[{0, 1}].physical_id = 8; });
+  const absl::StatusOr<Inventory> now = Discover(dcmi_, options_, turns, Inventory());
+  ASSERT_THAT(now, IsOk());
+  EXPECT_THAT(PhysicalIds(*now), ElementsAre(1));
 }
 
 }  // namespace
