@@ -1,5 +1,6 @@
 #include "vnpu/agent/convert.h"
 
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -30,6 +31,24 @@ MultiDiePolicy PolicyFromName(absl::string_view name) {
   return MultiDiePolicy::kUnknown;
 }
 
+using AmountsMap = google::protobuf::Map<std::string, int64_t>;
+
+void AmountsToProto(const vnpu::Amounts& amounts, AmountsMap* message) {
+  for (const vnpu::Resource resource : vnpu::kResources) {
+    if (amounts[resource] == 0) continue;
+    (*message)[std::string(vnpu::ResourceName(resource))] = amounts[resource];
+  }
+}
+
+vnpu::Amounts AmountsFromProto(const AmountsMap& message) {
+  vnpu::Amounts amounts;
+  for (const vnpu::Resource resource : vnpu::kResources) {
+    const auto amount = message.find(std::string(vnpu::ResourceName(resource)));
+    if (amount != message.end()) amounts[resource] = amount->second;
+  }
+  return amounts;
+}
+
 void ChipToProto(const vnpu::Chip& chip, v1alpha1::Chip* message) {
   message->set_physical_id(chip.physical_id);
   message->set_logic_id(chip.logic_id);
@@ -58,6 +77,15 @@ void ChipToProto(const vnpu::Chip& chip, v1alpha1::Chip* message) {
   message->set_roce_address(chip.roce_address);
   message->set_busy_known(chip.busy.has_value());
   if (chip.busy) message->mutable_busy()->Add(chip.busy->begin(), chip.busy->end());
+  if (chip.partitioning) {
+    v1alpha1::Partitioning* partitioning = message->mutable_partitioning();
+    AmountsToProto(chip.partitioning->total, partitioning->mutable_total());
+    for (const vnpu::Vnpu& vnpu : chip.partitioning->vnpus) {
+      *partitioning->add_vnpus() = ToProto(vnpu);
+    }
+  }
+  message->set_partitioning_error(chip.partitioning_error);
+  message->set_stuck(chip.stuck);
 }
 
 vnpu::Chip ChipFromProto(const v1alpha1::Chip& message) {
@@ -88,6 +116,15 @@ vnpu::Chip ChipFromProto(const v1alpha1::Chip& message) {
   if (message.has_super_pod_server()) chip.super_pod_server = message.super_pod_server();
   chip.roce_address = message.roce_address();
   if (message.busy_known()) chip.busy.emplace(message.busy().begin(), message.busy().end());
+  if (message.has_partitioning()) {
+    vnpu::Partitioning& partitioning = chip.partitioning.emplace();
+    partitioning.total = AmountsFromProto(message.partitioning().total());
+    for (const v1alpha1::Vnpu& vnpu : message.partitioning().vnpus()) {
+      partitioning.vnpus.push_back(FromProto(vnpu));
+    }
+  }
+  chip.partitioning_error = message.partitioning_error();
+  chip.stuck = message.stuck();
   return chip;
 }
 
@@ -104,6 +141,8 @@ v1alpha1::Inventory ToProto(const vnpu::Inventory& inventory) {
   message.set_driver_version(inventory.driver_version);
   message.set_firmware_version(inventory.firmware_version);
   message.set_multi_die_policy(std::string(PolicyName(inventory.multi_die_policy)));
+  message.set_vdevice_mode(std::string(vnpu::VdeviceModeName(inventory.vdevice_mode)));
+  if (inventory.vnpu_recovery) message.set_vnpu_recovery(*inventory.vnpu_recovery);
   for (const vnpu::Chip& chip : inventory.chips) ChipToProto(chip, message.add_chips());
   for (const vnpu::SkippedChip& skipped : inventory.skipped) {
     v1alpha1::SkippedChip* added = message.add_skipped();
@@ -125,6 +164,8 @@ vnpu::Inventory FromProto(const v1alpha1::Inventory& message) {
   inventory.driver_version = message.driver_version();
   inventory.firmware_version = message.firmware_version();
   inventory.multi_die_policy = PolicyFromName(message.multi_die_policy());
+  inventory.vdevice_mode = vnpu::VdeviceModeFromName(message.vdevice_mode());
+  if (message.has_vnpu_recovery()) inventory.vnpu_recovery = message.vnpu_recovery();
   inventory.chips.reserve(message.chips_size());
   for (const v1alpha1::Chip& chip : message.chips()) {
     inventory.chips.push_back(ChipFromProto(chip));
@@ -136,6 +177,26 @@ vnpu::Inventory FromProto(const v1alpha1::Inventory& message) {
                                  .reason = skipped.reason()});
   }
   return inventory;
+}
+
+v1alpha1::Vnpu ToProto(const vnpu::Vnpu& vnpu) {
+  v1alpha1::Vnpu message;
+  message.set_id(vnpu.id);
+  message.set_template_name(vnpu.template_name);
+  message.set_vgroup(vnpu.vgroup);
+  message.set_container_used(vnpu.container_used);
+  message.set_normal(vnpu.normal);
+  AmountsToProto(vnpu.amounts, message.mutable_amounts());
+  return message;
+}
+
+vnpu::Vnpu FromProto(const v1alpha1::Vnpu& message) {
+  return {.id = message.id(),
+          .template_name = message.template_name(),
+          .vgroup = message.vgroup(),
+          .container_used = message.container_used(),
+          .normal = message.normal(),
+          .amounts = AmountsFromProto(message.amounts())};
 }
 
 v1alpha1::ChipProcesses ToProto(const vnpu::ChipProcesses& chip) {

@@ -11,6 +11,10 @@ v1alpha1::Inventory ToProto(const vnpu::Inventory& inventory);
 // Tolerant: unknown enumeration names become kUnknown (library state: kFailed).
 vnpu::Inventory FromProto(const v1alpha1::Inventory& message);
 
+v1alpha1::Vnpu ToProto(const vnpu::Vnpu& vnpu);
+// Resources of unknown names are left out.
+vnpu::Vnpu FromProto(const v1alpha1::Vnpu& message);
+
 v1alpha1::ChipProcesses ToProto(const vnpu::ChipProcesses& chip);
 vnpu::ChipProcesses FromProto(const v1alpha1::ChipProcesses& message);
 

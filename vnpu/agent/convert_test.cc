@@ -8,6 +8,13 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
+// Another number for each resource.
+vnpu::Amounts AllAmounts(int64_t first) {
+  vnpu::Amounts amounts;
+  for (const vnpu::Resource resource : vnpu::kResources) amounts[resource] = first++;
+  return amounts;
+}
+
 vnpu::Inventory FullInventory() {
   vnpu::Chip full{.physical_id = 6,
                   .logic_id = 5,
@@ -32,12 +39,23 @@ vnpu::Inventory FullInventory() {
                   .super_pod_id = 0,
                   .super_pod_server = int64_t{1} << 40,
                   .roce_address = "29.17.151.115",
-                  .busy = std::vector<int>{0, 4242}};
+                  .busy = std::vector<int>{0, 4242},
+                  .partitioning = vnpu::Partitioning{.total = AllAmounts(100),
+                                                     .vnpus = {{.id = 196,
+                                                                .template_name = "vir05_1c_16g",
+                                                                .vgroup = 0,
+                                                                .container_used = true,
+                                                                .normal = true,
+                                                                .amounts = AllAmounts(1)},
+                                                               {.id = 197, .normal = false}}},
+                  .partitioning_error = "later no answer",
+                  .stuck = "dcmi_create_vdevice has not returned for 10 s"};
   vnpu::Chip bare;
   bare.physical_id = 8;
   vnpu::Chip free = bare;
   free.physical_id = 9;
   free.busy.emplace();
+  free.partitioning.emplace();
   return {.revision = uint64_t{1} << 60,
           .agent_instance = "abc",
           .library = vnpu::LibraryState::kNotResponding,
@@ -47,6 +65,8 @@ vnpu::Inventory FullInventory() {
           .driver_version = "25.5.1",
           .firmware_version = "7.8.0.6.201",
           .multi_die_policy = vnpu::MultiDiePolicy::kUnion,
+          .vdevice_mode = vnpu::VdeviceMode::kVm,
+          .vnpu_recovery = false,
           .chips = {full, bare, free},
           .skipped = {{.card_id = 4, .device_id = 1, .reason = "not an NPU"}}};
 }
@@ -69,6 +89,8 @@ TEST(ConvertTest, EveryFieldOfTheMessagesIsFilled) {
   };
   expect_all_set(message);
   expect_all_set(message.chips(0));
+  expect_all_set(message.chips(0).partitioning());
+  expect_all_set(message.chips(0).partitioning().vnpus(0));
   expect_all_set(message.skipped(0));
 }
 
@@ -87,6 +109,9 @@ TEST(ConvertTest, AbsentNumbersDoNotBecomeZero) {
   EXPECT_EQ(inventory.chips[1].super_pod_server, std::nullopt);
   EXPECT_EQ(inventory.chips[1].busy, std::nullopt) << "unknown is not none";
   EXPECT_EQ(inventory.chips[2].busy, std::vector<int>());
+  EXPECT_EQ(inventory.chips[1].partitioning, std::nullopt);
+  EXPECT_EQ(inventory.chips[2].partitioning, vnpu::Partitioning());
+  EXPECT_EQ(inventory.vnpu_recovery, false);
 }
 
 TEST(ConvertTest, ProcessesSurviveTheRoundTrip) {
@@ -120,18 +145,44 @@ TEST(ConvertTest, NamesOfAllEnumeratorsSurvive) {
                              LibraryState::kNotResponding, LibraryState::kFailed}) {
     EXPECT_EQ(FromProto(ToProto({.library = state})).library, state);
   }
+  for (vnpu::VdeviceMode mode :
+       {vnpu::VdeviceMode::kUnknown, vnpu::VdeviceMode::kContainer, vnpu::VdeviceMode::kVm}) {
+    EXPECT_EQ(FromProto(ToProto({.vdevice_mode = mode})).vdevice_mode, mode);
+  }
   for (MultiDiePolicy policy :
        {MultiDiePolicy::kUnknown, MultiDiePolicy::kUnion, MultiDiePolicy::kIndependent}) {
     EXPECT_EQ(FromProto(ToProto({.multi_die_policy = policy})).multi_die_policy, policy);
   }
 }
 
+TEST(ConvertTest, AVnpuSurvivesTheRoundTrip) {
+  for (const vnpu::Vnpu& vnpu : FullInventory().chips[0].partitioning->vnpus) {
+    EXPECT_EQ(FromProto(ToProto(vnpu)), vnpu);
+  }
+  EXPECT_EQ(FromProto(ToProto(vnpu::Vnpu())), vnpu::Vnpu());
+}
+
+TEST(ConvertTest, WhatAnOlderAgentDoesNotSayIsUnknown) {
+  v1alpha1::Inventory message;
+  message.add_chips()->set_physical_id(1);
+  const vnpu::Inventory inventory = FromProto(message);
+  EXPECT_EQ(inventory.vdevice_mode, vnpu::VdeviceMode::kUnknown);
+  EXPECT_EQ(inventory.vnpu_recovery, std::nullopt);
+  ASSERT_THAT(inventory.chips, SizeIs(1));
+  EXPECT_EQ(inventory.chips[0].partitioning, std::nullopt);
+  EXPECT_EQ(inventory.chips[0].stuck, "");
+}
+
 TEST(ConvertTest, UnknownNamesFromANewerAgentAreTolerated) {
   v1alpha1::Inventory message;
   message.set_library_state("hibernating");
   message.set_multi_die_policy("sometimes");
+  message.set_vdevice_mode("cloud");
   message.add_chips()->set_family("960");
   message.mutable_chips(0)->set_health("superb");
+  auto& total = *message.mutable_chips(0)->mutable_partitioning()->mutable_total();
+  total["aicore"] = 20;
+  total["qubits"] = 7;
 
   const vnpu::Inventory inventory = FromProto(message);
   EXPECT_EQ(inventory.library, vnpu::LibraryState::kFailed);
@@ -139,6 +190,11 @@ TEST(ConvertTest, UnknownNamesFromANewerAgentAreTolerated) {
   ASSERT_THAT(inventory.chips, SizeIs(1));
   EXPECT_EQ(inventory.chips[0].family, vnpu::Family::kUnknown);
   EXPECT_EQ(inventory.chips[0].health, vnpu::Health::kUnknown);
+  EXPECT_EQ(inventory.vdevice_mode, vnpu::VdeviceMode::kUnknown);
+  vnpu::Amounts expected;
+  expected[vnpu::Resource::kAicore] = 20;
+  ASSERT_TRUE(inventory.chips[0].partitioning.has_value());
+  EXPECT_EQ(inventory.chips[0].partitioning->total, expected);
   EXPECT_THAT(inventory.skipped, IsEmpty());
 }
 
