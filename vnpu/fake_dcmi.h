@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,11 +40,11 @@ class FakeDcmi : public dcmi::Dcmi {
 
   void Before(Hook hook) {
     MutexLock lock(&mutex_);
-    before_ = std::move(hook);
+    before_ = std::make_shared<Hook>(std::move(hook));
   }
   void After(Hook hook) {
     MutexLock lock(&mutex_);
-    after_ = std::move(hook);
+    after_ = std::make_shared<Hook>(std::move(hook));
   }
   // Changes things as npu-smi would, or a driver with a mind of its own.
   void Edit(const std::function<void(std::map<std::pair<int, int>, FakeChip>&)>& edit) {
@@ -202,23 +203,23 @@ class FakeDcmi : public dcmi::Dcmi {
 
   template <typename T, typename Work>
   absl::StatusOr<T> Do(absl::string_view method, Address chip, Work work) {
-    Hook before, after;
+    std::shared_ptr<Hook> before, after;  // not copies: a hook may count its calls
     {
       MutexLock lock(&mutex_);
       calls_.push_back(absl::StrCat(method, " ", chip.card));
       before = before_;
       after = after_;
     }
-    if (before != nullptr) {
-      if (absl::Status status = before(method, chip); !status.ok()) return status;
+    if (before != nullptr && *before != nullptr) {
+      if (absl::Status status = (*before)(method, chip); !status.ok()) return status;
     }
     absl::StatusOr<T> result = absl::UnknownError("");
     {
       MutexLock lock(&mutex_);
       result = work();
     }
-    if (after != nullptr) {
-      if (absl::Status status = after(method, chip); !status.ok()) return status;
+    if (after != nullptr && *after != nullptr) {
+      if (absl::Status status = (*after)(method, chip); !status.ok()) return status;
     }
     return result;
   }
@@ -233,8 +234,8 @@ class FakeDcmi : public dcmi::Dcmi {
 
   Mutex mutex_;
   std::map<std::pair<int, int>, FakeChip> chips_ ABSL_GUARDED_BY(mutex_);
-  Hook before_ ABSL_GUARDED_BY(mutex_);
-  Hook after_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Hook> before_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Hook> after_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> calls_ ABSL_GUARDED_BY(mutex_);
   std::vector<dcmi::VnpuRequest> requests_ ABSL_GUARDED_BY(mutex_);
   absl::StatusOr<dcmi::VdeviceMode> mode_ ABSL_GUARDED_BY(mutex_) = dcmi::VdeviceMode::kContainer;

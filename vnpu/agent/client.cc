@@ -9,6 +9,7 @@
 #include "agent.grpc.pb.h"
 #include "base/core/directory_watch.h"
 #include "base/core/mutex.h"
+#include "base/core/status_macros.h"
 #include "base/runtime/clock.h"
 #include "base/runtime/logging.h"
 #include "grpcpp/client_context.h"
@@ -60,7 +61,14 @@ class Client::Impl {
   absl::StatusOr<std::vector<vnpu::ChipProcesses>> ListProcesses(
       const std::vector<int>& physical_ids, absl::Duration timeout) const;
 
+  // One call about vNPUs. `what` says what it does.
+  template <typename Method, typename Request, typename Response>
+  absl::Status CallAboutVnpus(Method method, const Request& request, Response* response,
+                              absl::Duration timeout, absl::string_view what) const;
+
  private:
+  // The watch's connection, or one of its own while that is down.
+  std::shared_ptr<grpc::Channel> ChannelForCall() const;
   void Run();
   // One watch from its start to its end. Returns why it ended.
   grpc::Status Watch();
@@ -227,16 +235,17 @@ void Client::Impl::Ended(const grpc::Status& status) {
   on_change_();
 }
 
-absl::StatusOr<std::vector<vnpu::ChipProcesses>> Client::Impl::ListProcesses(
-    const std::vector<int>& physical_ids, absl::Duration timeout) const {
-  std::shared_ptr<grpc::Channel> channel;
+std::shared_ptr<grpc::Channel> Client::Impl::ChannelForCall() const {
   {
     MutexLock lock(&mutex_);
-    if (connected_) channel = channel_;
+    if (connected_ && channel_ != nullptr) return channel_;
   }
-  if (channel == nullptr) {
-    channel = NewChannel(options_.socket_path, absl::InfiniteDuration(), absl::InfiniteDuration());
-  }
+  return NewChannel(options_.socket_path, absl::InfiniteDuration(), absl::InfiniteDuration());
+}
+
+absl::StatusOr<std::vector<vnpu::ChipProcesses>> Client::Impl::ListProcesses(
+    const std::vector<int>& physical_ids, absl::Duration timeout) const {
+  const std::shared_ptr<grpc::Channel> channel = ChannelForCall();
   grpc::ClientContext context;
   context.set_deadline(MonotonicIn(timeout));
   v1alpha1::ListProcessesRequest request;
@@ -266,6 +275,37 @@ absl::StatusOr<std::vector<vnpu::ChipProcesses>> Client::Impl::ListProcesses(
   return chips;
 }
 
+template <typename Method, typename Request, typename Response>
+absl::Status Client::Impl::CallAboutVnpus(Method method, const Request& request, Response* response,
+                                          absl::Duration timeout, absl::string_view what) const {
+  const std::unique_ptr<v1alpha1::NpuAgent::Stub> stub =
+      v1alpha1::NpuAgent::NewStub(ChannelForCall());
+  grpc::ClientContext context;
+  context.set_deadline(MonotonicIn(timeout));
+  const grpc::Status status = ((*stub).*method)(&context, request, response);
+  if (status.ok()) return absl::OkStatus();
+  const auto answer = [&](absl::StatusCode code, absl::string_view reason) {
+    return absl::Status(code,
+                        absl::StrCat("agent on ", options_.socket_path, ", ", what, ": ", reason));
+  };
+  switch (status.error_code()) {
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      // gRPC's own text says nothing; the agent's says what the library is at.
+      return answer(absl::StatusCode::kDeadlineExceeded,
+                    absl::StrCat("no result within ", absl::FormatDuration(timeout), ": ",
+                                 status.error_message()));
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return answer(absl::StatusCode::kUnimplemented,
+                    status.error_message().empty()
+                        ? "it is of a version that has no vNPUs; upgrade it"
+                        : status.error_message());
+    case grpc::StatusCode::CANCELLED:  // it was shut down meanwhile
+      return answer(absl::StatusCode::kUnavailable, status.error_message());
+    default:
+      return answer(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  }
+}
+
 Client::Client(Options options, std::function<void()> on_change)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(on_change))) {}
 
@@ -276,6 +316,50 @@ View Client::Current() const { return impl_->Current(); }
 absl::StatusOr<std::vector<vnpu::ChipProcesses>> Client::ListProcesses(
     const std::vector<int>& physical_ids, absl::Duration timeout) const {
   return impl_->ListProcesses(physical_ids, timeout);
+}
+
+absl::StatusOr<std::vector<vnpu::Vnpu>> Client::ListVnpus(int physical_id,
+                                                          absl::Duration timeout) const {
+  v1alpha1::ListVnpusRequest message;
+  message.set_physical_id(physical_id);
+  v1alpha1::ListVnpusResponse response;
+  ASCEND_RETURN_IF_ERROR(impl_->CallAboutVnpus(&v1alpha1::NpuAgent::Stub::ListVnpus, message,
+                                               &response, timeout, "listing vNPUs"));
+  std::vector<vnpu::Vnpu> vnpus;
+  for (const v1alpha1::Vnpu& vnpu : response.vnpus()) vnpus.push_back(FromProto(vnpu));
+  return vnpus;
+}
+
+absl::StatusOr<vnpu::Vnpu> Client::CreateVnpu(const VnpuRequest& request,
+                                              absl::Duration timeout) const {
+  v1alpha1::CreateVnpuRequest message;
+  message.set_physical_id(request.physical_id);
+  message.set_uuid(request.uuid);
+  message.set_template_name(request.template_name);
+  if (request.id) message.set_id(*request.id);
+  if (request.vgroup) message.set_vgroup(*request.vgroup);
+  v1alpha1::Vnpu response;
+  ASCEND_RETURN_IF_ERROR(impl_->CallAboutVnpus(&v1alpha1::NpuAgent::Stub::CreateVnpu, message,
+                                               &response, timeout, "creating a vNPU"));
+  return FromProto(response);
+}
+
+absl::Status Client::DestroyVnpu(const VnpuReference& vnpu, absl::Duration timeout) const {
+  v1alpha1::DestroyVnpuRequest message;
+  message.set_physical_id(vnpu.physical_id);
+  message.set_uuid(vnpu.uuid);
+  message.set_id(vnpu.id);
+  message.set_template_name(vnpu.template_name);
+  v1alpha1::DestroyVnpuResponse response;
+  return impl_->CallAboutVnpus(&v1alpha1::NpuAgent::Stub::DestroyVnpu, message, &response, timeout,
+                               "destroying a vNPU");
+}
+
+absl::Status Client::PrepareVnpuModes(absl::Duration timeout) const {
+  v1alpha1::PrepareVnpuModesResponse response;
+  return impl_->CallAboutVnpus(&v1alpha1::NpuAgent::Stub::PrepareVnpuModes,
+                               v1alpha1::PrepareVnpuModesRequest(), &response, timeout,
+                               "preparing the vNPU modes");
 }
 
 }  // namespace ascend::agent

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,22 @@ struct View {
   absl::Duration disconnected_for;  // zero while connected
   // Null until an agent answered for the first time. Kept while the agent is away.
   std::shared_ptr<const vnpu::Inventory> inventory;
+};
+
+// A vNPU to be made. `id` and `vgroup` are wishes: the answer tells what it became.
+struct VnpuRequest {
+  int physical_id = -1;
+  std::string uuid;  // the chip must be this one; empty = unknown
+  std::string template_name;
+  std::optional<int> id;
+  std::optional<int> vgroup;
+};
+
+struct VnpuReference {
+  int physical_id = -1;
+  std::string uuid;  // the chip must be this one; empty = unknown
+  int id = -1;
+  std::string template_name;
 };
 
 // Keeps a watch on the agent's socket and re-connects by itself with a short back-off, at once when
@@ -54,6 +71,16 @@ class Client {
   // Not while the client is being destroyed.
   absl::StatusOr<std::vector<vnpu::ChipProcesses>> ListProcesses(
       const std::vector<int>& physical_ids, absl::Duration timeout) const;
+
+  // Calls about the vNPUs of one chip: see agent.proto for what they promise. They may take the
+  // whole `timeout`; the library then goes on with it (kDeadlineExceeded), and the next call about
+  // this chip waits for it. kFailedPrecondition: the chip is not the one of that uuid, is in use,
+  // or the vNPU is of another template; kUnimplemented: product, driver or agent have no vNPUs;
+  // kUnavailable: the agent is away.
+  absl::StatusOr<std::vector<vnpu::Vnpu>> ListVnpus(int physical_id, absl::Duration timeout) const;
+  absl::StatusOr<vnpu::Vnpu> CreateVnpu(const VnpuRequest& request, absl::Duration timeout) const;
+  absl::Status DestroyVnpu(const VnpuReference& vnpu, absl::Duration timeout) const;
+  absl::Status PrepareVnpuModes(absl::Duration timeout) const;
 
  private:
   class Impl;

@@ -93,7 +93,7 @@ class ClientTest : public ::testing::Test {
  protected:
   void StartServer(const std::string& path = "") {
     auto server = AgentServer::Start({.socket_path = path.empty() ? socket_ : path, .version = "1"},
-                                     feed_.get(), queries_);
+                                     feed_.get(), queries_, calls_);
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
   }
@@ -102,7 +102,11 @@ class ClientTest : public ::testing::Test {
     server_.reset();
     feed_ = std::make_unique<InventoryFeed>(instance);
     queries_ = std::make_shared<ProcessQueries>();
+    calls_ = NewCalls();
     StartServer();
+  }
+  std::shared_ptr<VnpuCalls> NewCalls() const {
+    return std::make_shared<VnpuCalls>(feed_.get(), std::make_shared<ChipTurns>());
   }
   Client::Options Options() const { return {.socket_path = socket_}; }
 
@@ -111,6 +115,7 @@ class ClientTest : public ::testing::Test {
   std::unique_ptr<InventoryFeed> feed_ = std::make_unique<InventoryFeed>("one");
   // One for each server: a server closes it.
   std::shared_ptr<ProcessQueries> queries_ = std::make_shared<ProcessQueries>();
+  std::shared_ptr<VnpuCalls> calls_ = NewCalls();
   std::unique_ptr<AgentServer> server_;
 };
 

@@ -41,9 +41,15 @@ absl::StatusOr<vnpu::Inventory> DcmiSource::Read() {
                                         "is a chip in use by a container that has no "
                                         "claim on it? see dmesg and npu-smi info)"));
   }
-  absl::StatusOr<vnpu::Inventory> inventory = vnpu::Discover(*library_, options_.discovery);
+  if (!told_) {
+    told_ = true;
+    if (options_.on_library != nullptr) options_.on_library(library_);
+  }
+  absl::StatusOr<vnpu::Inventory> inventory =
+      vnpu::Discover(*library_, options_.discovery, *options_.turns, last_);
   if (!inventory.ok()) return Failure(inventory.status(), library_->path());
   inventory->library_path = library_->path();
+  last_ = *inventory;
   return inventory;
 }
 
@@ -51,7 +57,14 @@ absl::StatusOr<std::vector<dcmi::ChipProcess>> DcmiSource::Processes(const vnpu:
   if (library_ == nullptr) {
     return absl::FailedPreconditionError("the NPU library is not loaded yet");
   }
-  return library_->Processes({chip.card_id, chip.device_id});
+  const dcmi::ChipAddress address = {chip.card_id, chip.device_id};
+  if (!options_.turns->TryTake(address)) {
+    return absl::UnavailableError(
+        absl::StrCat("the chip cannot be asked: ", options_.turns->Doing(address)));
+  }
+  absl::StatusOr<std::vector<dcmi::ChipProcess>> processes = library_->Processes(address);
+  options_.turns->Release(address);
+  return processes;
 }
 
 }  // namespace ascend::agent

@@ -13,6 +13,15 @@ using ::ascend::vnpu::Health;
 using ::ascend::vnpu::Inventory;
 using ::ascend::vnpu::LibraryState;
 
+void LogStuckChange(const Chip& chip, bool was_stuck) {
+  if (chip.stuck.empty() == !was_stuck) return;
+  if (was_stuck) {
+    LogInfo("chip answers again", {{"chip", chip.physical_id}});
+  } else {
+    LogWarning("chip stuck", {{"chip", chip.physical_id}, {"error", chip.stuck}});
+  }
+}
+
 std::map<int, const Chip*> ByPhysicalId(const Inventory& inventory) {
   std::map<int, const Chip*> chips;
   for (const Chip& chip : inventory.chips) chips.emplace(chip.physical_id, &chip);
@@ -83,6 +92,7 @@ void InventoryLog::NoteChips(const Inventory& inventory) {
       LogWarning("chip replaced",
                  {{"chip", id}, {"uuid", chip->uuid}, {"before", known->second->uuid}});
     }
+    LogStuckChange(*chip, !known->second->stuck.empty());
     if (known->second->health != chip->health) LogHealthChange(*chip, known->second->health);
   }
   for (const vnpu::SkippedChip& skipped : inventory.skipped) {

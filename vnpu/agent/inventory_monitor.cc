@@ -39,9 +39,10 @@ struct InventoryMonitor::State {
 
   // Held while publishing, so that a time-out and the late result keep their order.
   Mutex mutex;
-  CondVar wake;  // stopping, or a new query
+  CondVar wake;  // stopping, a new query, or read_soon
   CondVar reader_ended;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
+  bool read_soon ABSL_GUARDED_BY(mutex) = false;  // reset when a read starts
   bool reader_has_ended ABSL_GUARDED_BY(mutex) = false;
   std::optional<absl::Duration> read_started ABSL_GUARDED_BY(mutex);  // set during a read
   InventoryLog log ABSL_GUARDED_BY(mutex);
@@ -102,6 +103,7 @@ void InventoryMonitor::ReadLoop(const std::shared_ptr<State>& state) {
   absl::Duration next = Clock::Real().Monotonic();
   state->mutex.Lock();
   while (!state->stopping) {
+    state->read_soon = false;
     state->read_started = Clock::Real().Monotonic();
     state->mutex.Unlock();
     absl::StatusOr<vnpu::Inventory> result = state->source->Read();
@@ -114,7 +116,8 @@ void InventoryMonitor::ReadLoop(const std::shared_ptr<State>& state) {
     const absl::Duration now = Clock::Real().Monotonic();
     next += state->options.poll_interval;
     if (next < now) next = now + state->options.poll_interval;
-    for (absl::Duration left = next - now; !state->stopping && left > absl::ZeroDuration();
+    for (absl::Duration left = next - now;
+         !state->stopping && !state->read_soon && left > absl::ZeroDuration();
          left = next - Clock::Real().Monotonic()) {
       if (!state->AnswerQuery()) state->wake.WaitFor(&state->mutex, left);
     }
@@ -164,6 +167,12 @@ InventoryMonitor::InventoryMonitor(std::unique_ptr<InventorySource> source, Inve
     MutexLock lock(&state->mutex);
     state->wake.SignalAll();
   });
+}
+
+void InventoryMonitor::ReadSoon() {
+  MutexLock lock(&state_->mutex);
+  state_->read_soon = true;
+  state_->wake.SignalAll();
 }
 
 InventoryMonitor::~InventoryMonitor() { Stop(absl::Seconds(1)); }

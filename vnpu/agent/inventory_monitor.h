@@ -41,6 +41,9 @@ class InventoryMonitor {
   InventoryMonitor(const InventoryMonitor&) = delete;
   InventoryMonitor& operator=(const InventoryMonitor&) = delete;
 
+  // Reads as soon as it can rather than at the next beat. Thread-safe.
+  void ReadSoon();
+
   // Publishes nothing more, and waits up to `grace` for a read in progress. Returns false if it is
   // still inside the library: its thread and the source are then left behind, and the process
   // should end by _exit(), since exit handlers of the library may wait for that call.

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "CLI/App.hpp"
 #include "CLI/Config.hpp"
@@ -14,6 +15,7 @@
 #include "base/runtime/logging.h"
 #include "base/runtime/signals.h"
 #include "grpc/support/log.h"
+#include "vnpu/agent/chip_turns.h"
 #include "vnpu/agent/dcmi_source.h"
 #include "vnpu/agent/inventory_feed.h"
 #include "vnpu/agent/inventory_monitor.h"
@@ -21,6 +23,7 @@
 #include "vnpu/agent/process_queries.h"
 #include "vnpu/agent/server.h"
 #include "vnpu/agent/unix_target.h"
+#include "vnpu/agent/vnpu_calls.h"
 
 namespace ascend::agent {
 namespace {
@@ -34,6 +37,7 @@ struct Options {
   std::string libdcmi;  // empty: the usual places
   vnpu::DiscoveryOptions discovery;
   InventoryMonitor::Options monitor;
+  absl::Duration chip_timeout = absl::Seconds(10);
   LogOptions log;
   absl::Duration ping_timeout = absl::Seconds(3);
 };
@@ -73,6 +77,8 @@ void AddFlags(CLI::App& app, Options* options) {
               "Time between two looks at the NPUs");
   AddDuration(app, "--call-timeout", &options->monitor.call_timeout,
               "After this the library counts as not responding");
+  AddDuration(app, "--chip-timeout", &options->chip_timeout,
+              "After this a call about the vNPUs of one chip makes that chip count as stuck");
   AddDuration(app, "--stuck-timeout", &options->monitor.stuck_timeout,
               "After this a call is given up by ending the process (exit code 3)");
   app.add_option("--v", options->log.verbosity, "Log verbosity")
@@ -115,8 +121,11 @@ int Serve(const Options& options) {
                                       {"instance", feed.instance()},
                                       {"path", options.control_socket}});
   const auto queries = std::make_shared<ProcessQueries>();
-  const absl::StatusOr<std::unique_ptr<AgentServer>> server = AgentServer::Start(
-      {.socket_path = options.control_socket, .version = ASCEND_DRA_VERSION}, &feed, queries);
+  const auto turns = std::make_shared<ChipTurns>(options.chip_timeout);
+  const auto calls = std::make_shared<VnpuCalls>(&feed, turns);
+  const absl::StatusOr<std::unique_ptr<AgentServer>> server =
+      AgentServer::Start({.socket_path = options.control_socket, .version = ASCEND_DRA_VERSION},
+                         &feed, queries, calls);
   if (!server.ok()) {
     LogError("cannot serve", {{"error", server.status()}});
     return kExitError;
@@ -125,6 +134,10 @@ int Serve(const Options& options) {
   DcmiSource::Options source;
   source.discovery = options.discovery;
   if (!options.libdcmi.empty()) source.library_paths = {options.libdcmi};
+  source.turns = turns;
+  source.on_library = [calls](std::shared_ptr<dcmi::Dcmi> library) {
+    calls->SetLibrary(std::move(library));
+  };
   InventoryMonitor monitor(
       std::make_unique<DcmiSource>(source), &feed, queries, options.monitor,
       [](absl::Duration stuck_for) {
@@ -134,10 +147,13 @@ int Serve(const Options& options) {
         _exit(kExitStuck);
       });
 
+  calls->SetListener([&monitor] { monitor.ReadSoon(); });
+
   const int signal_number = WaitForTerminationSignal();
   LogInfo("ascend-npu-agent ends", {{"signal", signal_number}});
   (*server)->Shutdown();
-  if (!monitor.Stop(absl::Seconds(1))) {
+  const bool calls_ended = calls->Stop(absl::Seconds(1));
+  if (!monitor.Stop(absl::Seconds(1)) || !calls_ended) {
     LogWarning("left a call into the NPU library behind");
     _exit(0);
   }

@@ -89,8 +89,9 @@ absl::Status CheckDirectory(const std::string& socket_path) {
 
 class AgentServer::Impl {
  public:
-  Impl(const Options& options, InventoryFeed* feed, std::shared_ptr<ProcessQueries> queries)
-      : service_(options.version, feed, std::move(queries)) {}
+  Impl(const Options& options, InventoryFeed* feed, std::shared_ptr<ProcessQueries> queries,
+       std::shared_ptr<VnpuCalls> calls)
+      : service_(options.version, feed, std::move(queries), std::move(calls)) {}
 
   absl::Status Start(const std::string& socket_path) {
     ASCEND_RETURN_IF_ERROR(CheckSocketPath(socket_path));
@@ -137,8 +138,9 @@ AgentServer::AgentServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 AgentServer::~AgentServer() { Shutdown(); }
 
 absl::StatusOr<std::unique_ptr<AgentServer>> AgentServer::Start(
-    const Options& options, InventoryFeed* feed, std::shared_ptr<ProcessQueries> queries) {
-  auto impl = std::make_unique<Impl>(options, feed, std::move(queries));
+    const Options& options, InventoryFeed* feed, std::shared_ptr<ProcessQueries> queries,
+    std::shared_ptr<VnpuCalls> calls) {
+  auto impl = std::make_unique<Impl>(options, feed, std::move(queries), std::move(calls));
   ASCEND_RETURN_IF_ERROR(impl->Start(options.socket_path));
   return std::unique_ptr<AgentServer>(new AgentServer(std::move(impl)));
 }

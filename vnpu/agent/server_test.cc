@@ -69,7 +69,7 @@ class Watcher {
 class AgentServerTest : public ::testing::Test {
  protected:
   absl::StatusOr<std::unique_ptr<AgentServer>> TryStart(const std::string& path) {
-    return AgentServer::Start({.socket_path = path, .version = "1.2.3"}, &feed_, queries_);
+    return AgentServer::Start({.socket_path = path, .version = "1.2.3"}, &feed_, queries_, calls_);
   }
   void Start() {
     auto server = TryStart(socket_);
@@ -81,6 +81,8 @@ class AgentServerTest : public ::testing::Test {
   const std::string socket_ = directory_.File("agent.sock");
   InventoryFeed feed_{"instance"};
   const std::shared_ptr<ProcessQueries> queries_ = std::make_shared<ProcessQueries>();
+  const std::shared_ptr<VnpuCalls> calls_ =
+      std::make_shared<VnpuCalls>(&feed_, std::make_shared<ChipTurns>());
   std::unique_ptr<AgentServer> server_;
 };
 

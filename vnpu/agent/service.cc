@@ -17,12 +17,18 @@ namespace ascend::agent {
 namespace {
 
 constexpr absl::Duration kLongestListing = absl::Seconds(10);
+constexpr absl::Duration kLongestVnpuCall = absl::Minutes(10);
 
 // What is left of a call's time for the work itself: the answer has to travel, too.
-absl::Duration TimeToAnswer(const grpc::CallbackServerContext& context) {
+absl::Duration TimeToAnswer(const grpc::CallbackServerContext& context, absl::Duration longest) {
   const absl::Duration left = absl::FromChrono(context.deadline()) - Clock::Real().Now();
   return std::clamp(left - std::min(left / 5, absl::Milliseconds(100)), absl::ZeroDuration(),
-                    kLongestListing);
+                    longest);
+}
+
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  // The codes are the same by definition.
+  return {static_cast<grpc::StatusCode>(status.raw_code()), std::string(status.message())};
 }
 
 }  // namespace
@@ -97,10 +103,12 @@ class AgentService::Watch : public grpc::ServerWriteReactor<v1alpha1::Inventory>
 };
 
 AgentService::AgentService(std::string version, InventoryFeed* feed,
-                           std::shared_ptr<ProcessQueries> queries)
+                           std::shared_ptr<ProcessQueries> queries,
+                           std::shared_ptr<VnpuCalls> calls)
     : version_(std::move(version)),
       feed_(feed),
       queries_(std::move(queries)),
+      calls_(std::move(calls)),
       subscription_(feed_->Subscribe([this] { WakeWatches(); })) {}
 
 AgentService::~AgentService() {
@@ -115,6 +123,7 @@ void AgentService::WakeWatches() {
 
 void AgentService::EndCalls() {
   queries_->Close("the agent is shutting down");
+  calls_->Close("the agent is shutting down");
   MutexLock lock(&mutex_);
   ending_ = true;
   for (Watch* watch : watches_) {
@@ -171,12 +180,95 @@ grpc::ServerUnaryReactor* AgentService::ListProcesses(grpc::CallbackServerContex
   std::string reason = inventory->library_message.empty()
                            ? "libdcmi was busy with other calls all the time; try again"
                            : inventory->library_message;
-  alarm->Set(MonotonicIn(TimeToAnswer(*context)),
+  alarm->Set(MonotonicIn(TimeToAnswer(*context, kLongestListing)),
              [query, reason = std::move(reason)](bool went_off) {
                if (went_off) query->Expire(reason);
              });
   queries_->Ask(std::move(query));
   return reactor;
+}
+
+// A call about vNPUs. Owned by gRPC. A client that goes away takes a call with it that has not
+// begun: nobody would know of what it makes.
+class AgentService::VnpuReactor : public grpc::ServerUnaryReactor {
+ public:
+  explicit VnpuReactor(std::shared_ptr<VnpuCalls> calls) : calls_(std::move(calls)) {}
+  // Before the reactor is given to gRPC.
+  void SetCall(std::shared_ptr<VnpuCall> call) { call_ = std::move(call); }
+
+  void OnCancel() override { calls_->GiveUp(*call_, absl::StatusCode::kCancelled); }
+  void OnDone() override { delete this; }
+
+ private:
+  const std::shared_ptr<VnpuCalls> calls_;
+  std::shared_ptr<VnpuCall> call_;
+};
+
+grpc::ServerUnaryReactor* AgentService::StartVnpuCall(
+    const grpc::CallbackServerContext& context,
+    absl::FunctionRef<std::shared_ptr<VnpuCall>(VnpuCall::Done)> make,
+    std::function<void(const std::vector<vnpu::Vnpu>&)> fill) {
+  auto* reactor = new VnpuReactor(calls_);
+  // As in ListProcesses: who ends the call drops the alarm.
+  auto alarm = std::make_shared<grpc::Alarm>();
+  const std::shared_ptr<VnpuCall> call =
+      make([reactor, alarm, fill = std::move(fill)](const VnpuCall::Answer& answer) {
+        if (answer.ok()) fill(*answer);
+        reactor->Finish(ToGrpcStatus(answer.status()));
+      });
+  reactor->SetCall(call);
+  alarm->Set(MonotonicIn(TimeToAnswer(context, kLongestVnpuCall)),
+             [calls = calls_, call](bool went_off) {
+               if (went_off) calls->GiveUp(*call, absl::StatusCode::kDeadlineExceeded);
+             });
+  calls_->Start(call);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* AgentService::ListVnpus(grpc::CallbackServerContext* context,
+                                                  const v1alpha1::ListVnpusRequest* request,
+                                                  v1alpha1::ListVnpusResponse* response) {
+  return StartVnpuCall(
+      *context,
+      [&](VnpuCall::Done done) { return VnpuCall::List(request->physical_id(), std::move(done)); },
+      [response](const std::vector<vnpu::Vnpu>& vnpus) {
+        for (const vnpu::Vnpu& vnpu : vnpus) *response->add_vnpus() = ToProto(vnpu);
+      });
+}
+
+grpc::ServerUnaryReactor* AgentService::CreateVnpu(grpc::CallbackServerContext* context,
+                                                   const v1alpha1::CreateVnpuRequest* request,
+                                                   v1alpha1::Vnpu* response) {
+  VnpuRequest wanted = {.physical_id = request->physical_id(),
+                        .uuid = request->uuid(),
+                        .template_name = request->template_name()};
+  if (request->has_id()) wanted.id = request->id();
+  if (request->has_vgroup()) wanted.vgroup = request->vgroup();
+  return StartVnpuCall(
+      *context,
+      [&](VnpuCall::Done done) { return VnpuCall::Create(std::move(wanted), std::move(done)); },
+      [response](const std::vector<vnpu::Vnpu>& made) { *response = ToProto(made.front()); });
+}
+
+grpc::ServerUnaryReactor* AgentService::DestroyVnpu(grpc::CallbackServerContext* context,
+                                                    const v1alpha1::DestroyVnpuRequest* request,
+                                                    v1alpha1::DestroyVnpuResponse* /*response*/) {
+  VnpuReference reference = {.physical_id = request->physical_id(),
+                             .uuid = request->uuid(),
+                             .id = request->id(),
+                             .template_name = request->template_name()};
+  return StartVnpuCall(
+      *context,
+      [&](VnpuCall::Done done) { return VnpuCall::Destroy(std::move(reference), std::move(done)); },
+      [](const std::vector<vnpu::Vnpu>& /*none*/) {});
+}
+
+grpc::ServerUnaryReactor* AgentService::PrepareVnpuModes(
+    grpc::CallbackServerContext* context, const v1alpha1::PrepareVnpuModesRequest* /*request*/,
+    v1alpha1::PrepareVnpuModesResponse* /*response*/) {
+  return StartVnpuCall(
+      *context, [](VnpuCall::Done done) { return VnpuCall::PrepareModes(std::move(done)); },
+      [](const std::vector<vnpu::Vnpu>& /*none*/) {});
 }
 
 grpc::ServerUnaryReactor* AgentService::Ping(grpc::CallbackServerContext* context,
