@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -308,6 +309,160 @@ TEST_F(AgentProcessTest, AChipThatHangsWhenAskedDoesNotHoldUpTheAsker) {
   EXPECT_TRUE((*after)[0].known) << (*after)[0].error;
 }
 
+constexpr char kTemplate[] = "vir05_1c_16g";
+
+size_t VnpusOf(const View& view, size_t chip) {
+  const vnpu::Chip& found = view.inventory->chips[chip];
+  return found.partitioning.has_value() ? found.partitioning->vnpus.size() : 99;
+}
+
+TEST_F(AgentProcessTest, MakesAndDestroysVnpusAndTheInventoryFollows) {
+  // So slow a rhythm that each reading is one that a call asked for.
+  poll_interval_ = "1h";
+  const auto agent = Start();
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  const std::string uuid = client_->Current().inventory->chips[2].uuid;
+  EXPECT_EQ(VnpusOf(client_->Current(), 2), 0u);
+  ASSERT_THAT(client_->PrepareVnpuModes(kLong), IsOk());
+  ASSERT_TRUE(WaitUntil([](const View& v) {
+    return v.inventory->vdevice_mode == vnpu::VdeviceMode::kContainer &&
+           v.inventory->vnpu_recovery == false;
+  }));
+
+  const auto made =
+      client_->CreateVnpu({.physical_id = 2, .uuid = uuid, .template_name = kTemplate}, kLong);
+  ASSERT_THAT(made, IsOk());
+  EXPECT_EQ(made->template_name, kTemplate);
+  EXPECT_GE(made->id, 132);
+  EXPECT_EQ(made->amounts[vnpu::Resource::kAicore], 5);
+  ASSERT_TRUE(WaitUntil([](const View& v) { return VnpusOf(v, 2) == 1; }));
+  const auto listed = client_->ListVnpus(2, kLong);
+  ASSERT_THAT(listed, IsOk());
+  EXPECT_EQ(*listed, std::vector<vnpu::Vnpu>{*made});
+
+  EXPECT_THAT(client_->CreateVnpu({.physical_id = 2, .template_name = "vir99"}, kLong),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("chip 2"), HasSubstr("vir99"), HasSubstr("-8001"))));
+  EXPECT_THAT(
+      client_->CreateVnpu({.physical_id = 2, .uuid = "X", .template_name = kTemplate}, kLong),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(uuid)));
+  EXPECT_THAT(
+      client_->DestroyVnpu({.physical_id = 2, .id = made->id, .template_name = "vir99"}, kLong),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(kTemplate)));
+
+  const VnpuReference reference = {
+      .physical_id = 2, .uuid = uuid, .id = made->id, .template_name = kTemplate};
+  EXPECT_THAT(client_->DestroyVnpu(reference, kLong), IsOk());
+  EXPECT_TRUE(WaitUntil([](const View& v) { return VnpusOf(v, 2) == 0; }));
+  EXPECT_THAT(client_->DestroyVnpu(reference, kLong), IsOk());
+}
+
+TEST_F(AgentProcessTest, AChipInUseIsNotDivided) {
+  const auto agent = Start();
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  SetCall("dcmi_create_vdevice", {{"physicalID", 2}, {"return", -8020}});
+  EXPECT_THAT(client_->CreateVnpu({.physical_id = 2, .template_name = kTemplate}, kLong),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("-8020"), HasSubstr("end the processes"))));
+  EXPECT_THAT(client_->CreateVnpu({.physical_id = 3, .template_name = kTemplate}, kLong), IsOk());
+}
+
+TEST_F(AgentProcessTest, AVnpuThatCannotBeDestroyedKeepsOnlyItsChip) {
+  const auto agent = Start({"--chip-timeout", "100ms", "--stuck-timeout", "5s"});
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  const auto made = client_->CreateVnpu({.physical_id = 0, .template_name = kTemplate}, kLong);
+  ASSERT_THAT(made, IsOk());
+  SetCall("dcmi_set_destroy_vdevice", {{"physicalID", 0}, {"hang", true}});
+  const VnpuReference reference = {.physical_id = 0, .id = made->id, .template_name = kTemplate};
+  EXPECT_THAT(client_->DestroyVnpu(reference, absl::Milliseconds(500)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       AllOf(HasSubstr("dcmi_set_destroy_vdevice"), HasSubstr("goes on"))));
+
+  // The chip is shown as it was, and everything else as it is.
+  ASSERT_TRUE(WaitUntil([](const View& v) { return !v.inventory->chips[0].stuck.empty(); }));
+  const vnpu::Chip stuck = client_->Current().inventory->chips[0];
+  EXPECT_THAT(stuck.stuck, HasSubstr("dcmi_set_destroy_vdevice"));
+  EXPECT_EQ(stuck.health, Health::kUnknown);
+  ASSERT_TRUE(stuck.partitioning.has_value());
+  EXPECT_THAT(stuck.partitioning->vnpus, SizeIs(1));
+  EXPECT_TRUE(agent->WaitForOutput("chip stuck"));
+  const auto processes = client_->ListProcesses({0, 1}, kLong);
+  ASSERT_THAT(processes, IsOk());
+  EXPECT_FALSE((*processes)[0].known);
+  EXPECT_THAT((*processes)[0].error, HasSubstr("dcmi_set_destroy_vdevice"));
+  EXPECT_TRUE((*processes)[1].known) << (*processes)[1].error;
+
+  const absl::Duration start = Clock::Real().Monotonic();
+  const auto other = client_->CreateVnpu({.physical_id = 1, .template_name = kTemplate}, kLong);
+  ASSERT_THAT(other, IsOk());
+  ASSERT_TRUE(WaitUntil([](const View& v) { return VnpusOf(v, 1) == 1; }));
+  EXPECT_THAT(
+      client_->DestroyVnpu({.physical_id = 1, .id = other->id, .template_name = kTemplate}, kLong),
+      IsOk());
+  EXPECT_LT(Clock::Real().Monotonic() - start, absl::Seconds(2));
+  EditNode([](nlohmann::json& node) { node["chips"][5]["health"] = 3; });
+  ASSERT_TRUE(
+      WaitUntil([](const View& v) { return v.inventory->chips[5].health == Health::kCritical; }));
+  EXPECT_EQ(client_->Current().inventory->library, LibraryState::kReady);
+
+  // Who wants the chip waits behind it, and is told so.
+  EXPECT_THAT(client_->ListVnpus(0, absl::Milliseconds(300)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       AllOf(HasSubstr("not begun"), HasSubstr("dcmi_set_destroy_vdevice"))));
+
+  // It returns, and the chip is as any other; the vNPU was not destroyed.
+  ClearCalls();
+  ASSERT_TRUE(WaitUntil([](const View& v) {
+    return v.inventory->chips[0].stuck.empty() && v.inventory->chips[0].health == Health::kOk;
+  }));
+  EXPECT_TRUE(agent->WaitForOutput("chip answers again"));
+  EXPECT_THAT(client_->DestroyVnpu(reference, kLong), IsOk());
+  EXPECT_TRUE(WaitUntil([](const View& v) { return VnpusOf(v, 0) == 0; }));
+}
+
+TEST_F(AgentProcessTest, EndsPromptlyWhileAVnpuCannotBeDestroyed) {
+  const auto agent = Start({"--chip-timeout", "50ms"});
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  const auto made = client_->CreateVnpu({.physical_id = 0, .template_name = kTemplate}, kLong);
+  ASSERT_THAT(made, IsOk());
+  SetCall("dcmi_set_destroy_vdevice", {{"physicalID", 0}, {"hang", true}});
+  std::thread caller([&] {
+    EXPECT_THAT(
+        client_->DestroyVnpu({.physical_id = 0, .id = made->id, .template_name = kTemplate}, kLong),
+        StatusIs(absl::StatusCode::kUnavailable));
+  });
+  EXPECT_TRUE(WaitUntil([](const View& v) { return !v.inventory->chips[0].stuck.empty(); }));
+  const absl::Duration start = Clock::Real().Monotonic();
+  agent->Signal(SIGTERM);
+  const Exit exit = agent->Wait();
+  EXPECT_EQ(exit.code, 0);
+  EXPECT_THAT(exit.out, HasSubstr("left a call into the NPU library behind"));
+  EXPECT_LT(Clock::Real().Monotonic() - start, absl::Seconds(10));
+  caller.join();
+}
+
+TEST_F(AgentProcessTest, AVnpuOutlivesTheProcessThatMadeIt) {
+  auto agent = Start();
+  Connect();
+  ASSERT_TRUE(WaitAllWell(8));
+  const auto made = client_->CreateVnpu({.physical_id = 4, .template_name = kTemplate}, kLong);
+  ASSERT_THAT(made, IsOk());
+  agent->Signal(SIGKILL);
+  agent->Wait();
+  ASSERT_TRUE(WaitDisconnected());
+  EXPECT_THAT(client_->ListVnpus(4, kLong), StatusIs(absl::StatusCode::kUnavailable));
+  agent = Start();
+  ASSERT_TRUE(WaitAllWell(8));
+  EXPECT_TRUE(WaitUntil([](const View& v) { return VnpusOf(v, 4) == 1; }));
+  const auto listed = client_->ListVnpus(4, kLong);
+  ASSERT_THAT(listed, IsOk());
+  EXPECT_EQ(*listed, std::vector<vnpu::Vnpu>{*made});
+}
+
 TEST_F(AgentProcessTest, ADriverInstalledLaterIsFound) {
   const std::string real = library_;
   library_ = directory_.File("driver/libdcmi.so");
@@ -471,6 +626,7 @@ TEST_F(AgentProcessTest, BadFlagsAreOneLineAndExitCodeTwo) {
       {"--call-timeout", "inf"},
       {"--call-timeout"},
       {"--stuck-timeout", ""},
+      {"--chip-timeout", "-1s"},
       {"--control-socket", "relative.sock"},
       {"--control-socket", "/" + std::string(200, 'x')},
       {"--log-format", "xml"},

@@ -20,12 +20,15 @@
 #include "base/core/unique_fd.h"
 #include "base/runtime/clock.h"
 #include "gmock/gmock.h"
+#include "grpcpp/client_context.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "vnpu/agent/channel.h"
 #include "vnpu/agent/inventory_feed.h"
 #include "vnpu/agent/server.h"
 #include "vnpu/agent/unix_target.h"
+#include "vnpu/fake_dcmi.h"
 
 namespace ascend::agent {
 namespace {
@@ -307,6 +310,160 @@ TEST_F(ClientTest, SaysThatAnOldAgentCannotTell) {
   EXPECT_THAT(
       (*client).ListProcesses({1}, kLong),
       StatusIs(absl::StatusCode::kUnimplemented, AllOf(HasSubstr(socket_), HasSubstr("upgrade"))));
+}
+
+TEST_F(ClientTest, SaysThatAnOldAgentHasNoVnpus) {
+  OldService service;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(UnixTarget(socket_), grpc::InsecureServerCredentials());
+  builder.RegisterService(&service);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  ASSERT_NE(server, nullptr);
+  TestClient client(Options());
+  EXPECT_THAT(
+      (*client).ListVnpus(1, kLong),
+      StatusIs(absl::StatusCode::kUnimplemented, AllOf(HasSubstr(socket_), HasSubstr("upgrade"))));
+}
+
+// Calls about vNPUs through client, server and queue, on a library that the test can stop.
+class VnpuClientTest : public ClientTest {
+ protected:
+  VnpuClientTest() {
+    dcmi_->Before([this](absl::string_view method, dcmi::ChipAddress chip) {
+      MutexLock lock(&mutex_);
+      if (method == "CreateVnpu" && chip.card == 0) {
+        ++creations_;
+        changed_.SignalAll();
+        while (hanging_) changed_.Wait(&mutex_);
+      }
+      return absl::OkStatus();
+    });
+    vnpu::Inventory inventory = {.library = vnpu::LibraryState::kReady};
+    for (int i = 0; i < 2; ++i) {
+      inventory.chips.push_back({.physical_id = i, .card_id = i, .device_id = 0, .uuid = "AA"});
+    }
+    feed_->Publish(inventory);
+    calls_->SetLibrary(dcmi_);
+    StartServer();
+  }
+  ~VnpuClientTest() override {
+    SetHanging(false);
+    server_.reset();
+    EXPECT_TRUE(calls_->Stop(kLong));
+  }
+  void SetHanging(bool hanging) {
+    MutexLock lock(&mutex_);
+    hanging_ = hanging;
+    changed_.SignalAll();
+  }
+  void WaitForCreation() {
+    MutexLock lock(&mutex_);
+    while (creations_ == 0) changed_.Wait(&mutex_);
+  }
+  static VnpuRequest On(int chip) {
+    return {.physical_id = chip, .uuid = "AA", .template_name = "vir05_1c_16g"};
+  }
+
+  const std::shared_ptr<vnpu::FakeDcmi> dcmi_ = std::make_shared<vnpu::FakeDcmi>(2);
+  Mutex mutex_;
+  CondVar changed_;
+  bool hanging_ ABSL_GUARDED_BY(mutex_) = false;
+  int creations_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+TEST_F(VnpuClientTest, CreatesListsAndDestroys) {
+  TestClient client(Options());
+  VnpuRequest request = On(1);
+  request.id = 120;
+  request.vgroup = 2;
+  const auto made = (*client).CreateVnpu(request, kLong);
+  ASSERT_THAT(made, IsOk());
+  EXPECT_EQ(made->id, 120);
+  EXPECT_EQ(made->vgroup, 2);
+  EXPECT_EQ(made->template_name, "vir05_1c_16g");
+  const auto listed = (*client).ListVnpus(1, kLong);
+  ASSERT_THAT(listed, IsOk());
+  EXPECT_EQ(*listed, std::vector<vnpu::Vnpu>{*made});
+  VnpuReference reference = {
+      .physical_id = 1, .uuid = "AA", .id = 120, .template_name = "vir10_3c_32g"};
+  EXPECT_THAT((*client).DestroyVnpu(reference, kLong),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr(socket_), HasSubstr("vir05_1c_16g"))));
+  reference.template_name = "vir05_1c_16g";
+  EXPECT_THAT((*client).DestroyVnpu(reference, kLong), IsOk());
+  EXPECT_EQ(dcmi_->Ids(1), std::vector<int>());
+}
+
+TEST_F(VnpuClientTest, PassesErrorsOn) {
+  TestClient client(Options());
+  VnpuRequest other = On(1);
+  other.uuid = "BB";
+  EXPECT_THAT((*client).CreateVnpu(other, kLong),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("BB")));
+  EXPECT_THAT((*client).ListVnpus(9, kLong),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("physical id 9")));
+  dcmi_->SetModes(dcmi::VdeviceMode::kVm, true);
+  EXPECT_THAT((*client).PrepareVnpuModes(kLong), IsOk());
+  EXPECT_THAT(dcmi_->GetVnpuRecovery(), IsOkAndHolds(false));
+  dcmi_->SetModes(absl::UnimplementedError("no modes"), absl::UnimplementedError("no modes"));
+  EXPECT_THAT((*client).PrepareVnpuModes(kLong),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("no modes")));
+  server_.reset();
+  EXPECT_THAT((*client).CreateVnpu(On(1), kLong),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr(socket_)));
+}
+
+TEST_F(VnpuClientTest, TellsACallThatRunsFromOneThatNeverWill) {
+  SetHanging(true);
+  TestClient client(Options());
+  EXPECT_THAT((*client).CreateVnpu(On(0), absl::Milliseconds(300)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       AllOf(HasSubstr("dcmi_create_vdevice"), HasSubstr("goes on with it"))));
+  EXPECT_THAT((*client).CreateVnpu(On(0), absl::Milliseconds(300)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       AllOf(HasSubstr("dcmi_create_vdevice"), HasSubstr("nothing was changed"))));
+  EXPECT_THAT((*client).CreateVnpu(On(1), kLong), IsOk()) << "the other chip";
+  SetHanging(false);
+  const auto vnpus = (*client).ListVnpus(0, kLong);
+  ASSERT_THAT(vnpus, IsOk());
+  EXPECT_EQ(vnpus->size(), 1u);
+  EXPECT_EQ(dcmi_->requests().size(), 2u);
+}
+
+TEST_F(VnpuClientTest, AClientThatGoesAwayIsNotWaitedFor) {
+  SetHanging(true);
+  const auto stub = v1alpha1::NpuAgent::NewStub(
+      NewChannel(socket_, absl::InfiniteDuration(), absl::InfiniteDuration()));
+  grpc::ClientContext context;
+  std::thread caller([&] {
+    v1alpha1::CreateVnpuRequest request;
+    request.set_physical_id(0);
+    request.set_template_name("vir05_1c_16g");
+    v1alpha1::Vnpu response;
+    EXPECT_EQ(stub->CreateVnpu(&context, request, &response).error_code(),
+              grpc::StatusCode::CANCELLED);
+  });
+  WaitForCreation();
+  context.TryCancel();
+  caller.join();
+  SetHanging(false);
+  TestClient client(Options());
+  const auto vnpus = (*client).ListVnpus(0, kLong);
+  ASSERT_THAT(vnpus, IsOk());
+  EXPECT_EQ(vnpus->size(), 1u) << "the library could not be stopped";
+}
+
+TEST_F(VnpuClientTest, AServerEndsDuringACallThatHangs) {
+  SetHanging(true);
+  TestClient client(Options());
+  std::thread caller([&] {
+    EXPECT_THAT((*client).CreateVnpu(On(0), absl::Minutes(5)),
+                StatusIs(absl::StatusCode::kUnavailable, HasSubstr(socket_)));
+  });
+  WaitForCreation();
+  server_->Shutdown(absl::Milliseconds(50));
+  caller.join();
+  EXPECT_FALSE(calls_->Stop(absl::Milliseconds(1)));
 }
 
 TEST_F(ClientTest, TwoClientsSeeTheSame) {
