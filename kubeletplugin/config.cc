@@ -2,8 +2,13 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <memory>
+#include <set>
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/core/status_macros.h"
 
 namespace ascend::kubeletplugin {
@@ -40,16 +45,75 @@ absl::Status CheckKeys(const YAML::Node& map, absl::string_view where) {
   return absl::OkStatus();
 }
 
+// One of the names, by its position.
+template <typename T>
+absl::StatusOr<T> Choice(const YAML::Node& node, const std::string& key,
+                         const std::vector<std::pair<std::string, T>>& choices) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : choices) {
+    if (node.IsScalar() && node.Scalar() == name) return value;
+    names.push_back(name);
+  }
+  return Invalid(node, absl::StrCat(key, " must be ", absl::StrJoin(names, " or ")));
+}
+
+absl::StatusOr<bool> ApplyVnpuSetting(const std::string& key, const YAML::Node& value,
+                                      DriverConfig* config) {
+  DeviceOptions& devices = config->devices;
+  if (key == "vnpuMode") {
+    ASCEND_ASSIGN_OR_RETURN(devices.vnpu_mode, Choice<VnpuMode>(value, key,
+                                                                {{"off", VnpuMode::kOff},
+                                                                 {"static", VnpuMode::kStatic},
+                                                                 {"dynamic", VnpuMode::kDynamic}}));
+    return true;
+  }
+  if (key == "a3Unit") {
+    ASCEND_ASSIGN_OR_RETURN(
+        devices.a3_unit,
+        Choice<A3Unit>(value, key, {{"module", A3Unit::kModule}, {"die", A3Unit::kDie}}));
+    return true;
+  }
+  if (key == "vnpuTemplates") {
+    if (!value.IsSequence()) return Invalid(value, "vnpuTemplates must be a list of names");
+    devices.vnpu_templates.emplace();
+    for (const YAML::Node& item : value) {
+      ASCEND_ASSIGN_OR_RETURN(std::string name,
+                              Value<std::string>(item, "vnpuTemplates[]", "a template's name"));
+      devices.vnpu_templates->insert(std::move(name));
+    }
+    return true;
+  }
+  if (key == "vnpuOnA3") {
+    ASCEND_ASSIGN_OR_RETURN(devices.vnpus_on_a3, Value<bool>(value, key, "true or false"));
+    return true;
+  }
+  if (key == "vnpuChangeNodeModes") {
+    ASCEND_ASSIGN_OR_RETURN(config->vnpu_change_node_modes,
+                            Value<bool>(value, key, "true or false"));
+    return true;
+  }
+  if (key == "vnpuCatalog") {
+    absl::StatusOr<vnpu::Catalog> catalog = vnpu::Catalog::WithOverrides(YAML::Dump(value));
+    // The lines that it names count from the beginning of the list.
+    if (!catalog.ok()) {
+      return Invalid(value, absl::StrCat("vnpuCatalog: ", catalog.status().message()));
+    }
+    devices.catalog = std::make_shared<const vnpu::Catalog>(*std::move(catalog));
+    return true;
+  }
+  return false;
+}
+
 // True if `key` is one of the settings, false if it is none.
 absl::StatusOr<bool> ApplySetting(const std::string& key, const YAML::Node& value,
                                   DriverConfig* config) {
   if (key == "excludedChips") {
     if (!value.IsSequence()) return Invalid(value, "excludedChips must be a list of physical ids");
-    config->excluded_chips.clear();
+    config->devices.excluded_chips.clear();
     for (const YAML::Node& item : value) {
       ASCEND_ASSIGN_OR_RETURN(const int id, Value<int>(item, "excludedChips[]", "a physical id"));
       if (id < 0) return Invalid(item, "excludedChips[] must not be negative");
-      config->excluded_chips.insert(id);
+      config->devices.excluded_chips.insert(id);
     }
     return true;
   }
@@ -71,7 +135,7 @@ absl::StatusOr<bool> ApplySetting(const std::string& key, const YAML::Node& valu
     }
     return true;
   }
-  return false;
+  return ApplyVnpuSetting(key, value, config);
 }
 
 absl::Status ApplySettings(const YAML::Node& map, absl::string_view where, DriverConfig* config) {
@@ -80,6 +144,24 @@ absl::Status ApplySettings(const YAML::Node& map, absl::string_view where, Drive
     const std::string key = entry.first.Scalar();
     ASCEND_ASSIGN_OR_RETURN(const bool known, ApplySetting(key, entry.second, config));
     if (!known) return Invalid(entry.first, absl::StrCat("unknown key ", where, ".", key));
+  }
+  return absl::OkStatus();
+}
+
+// A name that no product has would silently offer less than was meant.
+absl::Status CheckTemplates(const DeviceOptions& devices) {
+  if (!devices.vnpu_templates) return absl::OkStatus();
+  const vnpu::Catalog& catalog =
+      devices.catalog != nullptr ? *devices.catalog : vnpu::Catalog::BuiltIn();
+  for (const std::string& name : *devices.vnpu_templates) {
+    bool known = false;
+    for (const vnpu::Product& product : catalog.products()) {
+      for (const vnpu::Template& kind : product.templates) known = known || kind.name == name;
+    }
+    if (!known) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("vnpuTemplates: ", name, " is a template of no product"));
+    }
   }
   return absl::OkStatus();
 }
@@ -120,6 +202,7 @@ absl::StatusOr<DriverConfig> Read(const YAML::Node& root, const std::string& nod
   if (of_this_node.IsMap()) {
     ASCEND_RETURN_IF_ERROR(ApplySettings(of_this_node, absl::StrCat("nodes.", node_name), &config));
   }
+  ASCEND_RETURN_IF_ERROR(CheckTemplates(config.devices));
   return config;
 }
 

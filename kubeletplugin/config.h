@@ -5,24 +5,31 @@
 //   excludedChips: [7]                  # physical ids that are not offered
 //   ascendVisibleDevicesVoid: true      # set ASCEND_VISIBLE_DEVICES=void in containers
 //   extraMounts: [/etc/my-site.conf]    # host paths, mounted read-only where they exist
-//   nodes:                              # per node name; replaces the value above
+//   vnpuMode: dynamic                   # off (default), static or dynamic: see docs/vnpu.md
+//   vnpuTemplates: [vir05_1c_8g]        # those offered in dynamic mode; missing: all of the
+//   product vnpuChangeNodeModes: true           # may switch vnpu-mode to container and recovery
+//   off vnpuOnA3: true                      # vNPUs on A3 dies, which no released driver is known
+//   to make vnpuCatalog: [...]                  # products in the form of vnpu/catalog.h a3Unit:
+//   module                      # module or die; missing: as the multi-die policy says nodes: # per
+//   node name; replaces the value above
 //     npu-node-1: {excludedChips: []}
 //
 // Strict: an unknown key or a value of the wrong type is an error that names it.
 #ifndef ASCEND_DRA_KUBELETPLUGIN_CONFIG_H_
 #define ASCEND_DRA_KUBELETPLUGIN_CONFIG_H_
 
-#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "kubeletplugin/devices.h"
 
 namespace ascend::kubeletplugin {
 
 struct DriverConfig {
-  std::set<int> excluded_chips;
+  DeviceOptions devices;
+  bool vnpu_change_node_modes = false;
   bool ascend_visible_devices_void = true;
   std::vector<std::string> extra_mounts;
 };

@@ -1,5 +1,6 @@
 #include "kubeletplugin/config.h"
 
+#include <optional>
 #include <string>
 
 #include "base/core/status_matchers.h"
@@ -23,7 +24,7 @@ TEST(ConfigTest, Defaults) {
   const auto config = Parse("");
   ASSERT_THAT(config, IsOk());
   EXPECT_TRUE(config->ascend_visible_devices_void);
-  EXPECT_THAT(config->excluded_chips, IsEmpty());
+  EXPECT_THAT(config->devices.excluded_chips, IsEmpty());
   EXPECT_THAT(config->extra_mounts, IsEmpty());
 }
 
@@ -33,14 +34,59 @@ TEST(ConfigTest, ValuesAndOverridesByNodeName) {
       "excludedChips: [7, 3]\nascendVisibleDevicesVoid: false\nextraMounts: [/etc/site.conf]\n";
   const auto first = Parse(text);
   ASSERT_THAT(first, IsOk());
-  EXPECT_THAT(first->excluded_chips, ElementsAre(3, 7));
+  EXPECT_THAT(first->devices.excluded_chips, ElementsAre(3, 7));
   EXPECT_FALSE(first->ascend_visible_devices_void);
   EXPECT_THAT(first->extra_mounts, ElementsAre("/etc/site.conf"));
   const auto second = Parse(text, "node-2");
   ASSERT_THAT(second, IsOk());
-  EXPECT_THAT(second->excluded_chips, IsEmpty());
+  EXPECT_THAT(second->devices.excluded_chips, IsEmpty());
   EXPECT_TRUE(second->ascend_visible_devices_void);
   EXPECT_THAT(second->extra_mounts, ElementsAre("/etc/site.conf"));
+}
+
+TEST(ConfigTest, HowChipsAreDivided) {
+  const auto defaults = Parse("");
+  ASSERT_THAT(defaults, IsOk());
+  EXPECT_EQ(defaults->devices.vnpu_mode, VnpuMode::kOff);
+  EXPECT_EQ(defaults->devices.vnpu_templates, std::nullopt);
+  EXPECT_EQ(defaults->devices.a3_unit, A3Unit::kPolicy);
+  EXPECT_FALSE(defaults->devices.vnpus_on_a3);
+  EXPECT_FALSE(defaults->vnpu_change_node_modes);
+
+  const std::string text =
+      "vnpuMode: dynamic\nvnpuTemplates: [vir05_1c_8g, vir01]\nvnpuOnA3: true\na3Unit: module\n"
+      "vnpuChangeNodeModes: true\n"
+      "nodes: {node-2: {vnpuMode: static, a3Unit: die, vnpuTemplates: []}}\n";
+  const auto first = Parse(text);
+  ASSERT_THAT(first, IsOk());
+  EXPECT_EQ(first->devices.vnpu_mode, VnpuMode::kDynamic);
+  EXPECT_THAT(*first->devices.vnpu_templates, ElementsAre("vir01", "vir05_1c_8g"));
+  EXPECT_TRUE(first->devices.vnpus_on_a3);
+  EXPECT_EQ(first->devices.a3_unit, A3Unit::kModule);
+  EXPECT_TRUE(first->vnpu_change_node_modes);
+  const auto second = Parse(text, "node-2");
+  ASSERT_THAT(second, IsOk());
+  EXPECT_EQ(second->devices.vnpu_mode, VnpuMode::kStatic);
+  EXPECT_THAT(*second->devices.vnpu_templates, IsEmpty());
+  EXPECT_EQ(second->devices.a3_unit, A3Unit::kDie);
+}
+
+TEST(ConfigTest, OwnProductsAreAdded) {
+  const auto config = Parse(
+      "vnpuTemplates: [vir07_1c]\n"
+      "vnpuCatalog:\n"
+      "  - product: site-board\n"
+      "    family: 910B\n"
+      "    boards: [0x99]\n"
+      "    budget: {aicore: 14, aicpu: 7, memory: 4096}\n"
+      "    templates: [{name: vir07_1c, aicore: 7, aicpu: 1, memory: 2048}]\n");
+  ASSERT_THAT(config, IsOk());
+  ASSERT_NE(config->devices.catalog, nullptr);
+  vnpu::Chip chip;
+  chip.family = vnpu::Family::k910B;
+  chip.board_id = 0x99;
+  ASSERT_NE(config->devices.catalog->Find(chip), nullptr);
+  EXPECT_EQ(config->devices.catalog->Find(chip)->name, "site-board");
 }
 
 TEST(ConfigTest, MistakesAreNamedWithTheirLine) {
@@ -57,6 +103,13 @@ TEST(ConfigTest, MistakesAreNamedWithTheirLine) {
   EXPECT_THAT(Parse("excludedChips: [1]\nexcludedChips: [2]\n"), invalid("appears twice"));
   EXPECT_THAT(Parse("nodes: {other: {typo: 1}}\n"), invalid("unknown key nodes.other.typo"));
   EXPECT_THAT(Parse("nodes: [1]\n"), invalid("nodes must be a mapping"));
+  EXPECT_THAT(Parse("vnpuMode: on\n"), invalid("vnpuMode must be off or static or dynamic"));
+  EXPECT_THAT(Parse("a3Unit: both\n"), invalid("a3Unit must be module or die"));
+  EXPECT_THAT(Parse("vnpuTemplates: vir01\n"), invalid("must be a list of names"));
+  EXPECT_THAT(Parse("vnpuTemplates: [vir00]\n"), invalid("vir00 is a template of no product"));
+  EXPECT_THAT(Parse("vnpuOnA3: 1\n"), invalid("vnpuOnA3 must be true or false"));
+  EXPECT_THAT(Parse("vnpuChangeNodeModes: []\n"), invalid("must be true or false"));
+  EXPECT_THAT(Parse("vnpuCatalog: [{product: x}]\n"), invalid("line 3: vnpuCatalog: "));
   EXPECT_THAT(Parse("a: [\n"), invalid("not valid YAML"));
   EXPECT_THAT(ParseDriverConfig("kind: DriverConfig\n", "n"), invalid("are required"));
   EXPECT_THAT(ParseDriverConfig("apiVersion: v1\nkind: DriverConfig\n", "n"),

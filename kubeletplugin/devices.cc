@@ -7,9 +7,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/core/status_macros.h"
 
 namespace ascend::kubeletplugin {
 namespace {
@@ -49,13 +52,216 @@ std::string Joined(const std::vector<vnpu::Chip>& chips, Get get) {
   return absl::StrJoin(values, "+");
 }
 
-bool IsUnionModule(const vnpu::Chip& chip, const vnpu::Inventory& inventory) {
+bool IsModule(const vnpu::Chip& chip, const vnpu::Inventory& inventory,
+              const DeviceOptions& options) {
+  if (chip.family != vnpu::Family::kA3) return false;
   // A library too old to tell the policy runs in union mode, the product's default.
-  return chip.family == vnpu::Family::kA3 &&
-         inventory.multi_die_policy != vnpu::MultiDiePolicy::kIndependent;
+  const bool together = inventory.multi_die_policy != vnpu::MultiDiePolicy::kIndependent;
+  return together || options.a3_unit == A3Unit::kModule;
 }
 
+const vnpu::Catalog& CatalogOf(const DeviceOptions& options) {
+  return options.catalog != nullptr ? *options.catalog : vnpu::Catalog::BuiltIn();
+}
+
+// Whether the node as a whole is ready for vNPUs made on demand.
+absl::Status CheckNodeModes(const vnpu::Inventory& inventory) {
+  if (inventory.vdevice_mode == vnpu::VdeviceMode::kVm) {
+    return absl::FailedPreconditionError(
+        "the node's vNPU mode is VM, containers cannot use its vNPUs: run npu-smi set -t vnpu-mode "
+        "-d 0, or set vnpuChangeNodeModes");
+  }
+  if (inventory.vnpu_recovery.value_or(false)) {
+    return absl::FailedPreconditionError(
+        "vNPU recovery is on, vNPUs of a former boot would come back: run npu-smi set -t "
+        "vnpu-cfg-recover -d 0, or set vnpuChangeNodeModes");
+  }
+  return absl::OkStatus();
+}
+
+// The first index of a partition's name is the physical id, the rest its template and index.
+struct ParsedName {
+  int physical_id = -1;
+  std::string template_name;
+  int index = -1;
+};
+std::optional<ParsedName> ParsePartitionName(absl::string_view name) {
+  if (!absl::ConsumePrefix(&name, "npu-")) return std::nullopt;
+  const size_t first = name.find('-'), last = name.rfind('-');
+  if (first == absl::string_view::npos || first == last) return std::nullopt;
+  ParsedName parsed;
+  if (!absl::SimpleAtoi(name.substr(0, first), &parsed.physical_id) || parsed.physical_id < 0 ||
+      !absl::SimpleAtoi(name.substr(last + 1), &parsed.index) || parsed.index < 0) {
+    return std::nullopt;
+  }
+  parsed.template_name =
+      absl::StrReplaceAll(name.substr(first + 1, last - first - 1), {{"-", "_"}});
+  if (!absl::ascii_isalpha(parsed.template_name.front())) return std::nullopt;
+  return parsed;
+}
+
+const vnpu::Template* FindTemplate(const vnpu::Product* product, absl::string_view name) {
+  if (product == nullptr) return nullptr;
+  for (const vnpu::Template& kind : product->templates) {
+    if (kind.name == name) return &kind;
+  }
+  return nullptr;
+}
+
+NpuDevice PartitionDevice(const vnpu::Chip& chip, const vnpu::Product& product,
+                          const vnpu::PartitionDevice& part) {
+  return {.name = PartitionName(chip.physical_id, part.template_name, part.index),
+          .chips = {chip},
+          .partition = Partition{.kind = *FindTemplate(&product, part.template_name),
+                                 .index = part.index,
+                                 .vgroups = part.vgroups},
+          .consumes = {ToCounterSet(chip.physical_id, part.consumes)}};
+}
+
+// Static mode: a vNPU that is there. Its place among the chip's ids names it: that outlives a
+// restart, and the ids of a chip begin at 100 + 16 x physical id.
+NpuDevice VnpuDevice(const vnpu::Chip& chip, const vnpu::Product* product, const vnpu::Vnpu& vnpu) {
+  vnpu::Template kind = {.name = vnpu.template_name, .amounts = vnpu.amounts};
+  if (const auto* known = FindTemplate(product, vnpu.template_name)) kind = *known;
+  const int place = vnpu.id - (100 + 16 * chip.physical_id);
+  const int index = place >= 0 && place < 16 ? place : vnpu.id;
+  return {.name = PartitionName(chip.physical_id, vnpu.template_name, index),
+          .chips = {chip},
+          .partition = Partition{.kind = std::move(kind), .index = index, .vnpu_id = vnpu.id},
+          .consumes = {}};
+}
+
+// Makes the devices of one node, chip by chip.
+class Divider {
+ public:
+  Divider(const vnpu::Inventory& inventory, const DeviceOptions& options)
+      : inventory_(inventory), options_(options) {
+    for (const vnpu::Chip& chip : inventory.chips) {
+      if (options.excluded_chips.count(chip.physical_id) == 0) offered_[chip.physical_id] = &chip;
+    }
+  }
+
+  NodeDevices Run() {
+    if (options_.a3_unit == A3Unit::kDie &&
+        inventory_.multi_die_policy != vnpu::MultiDiePolicy::kIndependent &&
+        std::any_of(offered_.begin(), offered_.end(),
+                    [](const auto& entry) { return entry.second->family == vnpu::Family::kA3; })) {
+      Warn(
+          "a3Unit is die, but the node's multi-die policy is union: whole modules are offered; "
+          "dies need npu-smi set -t multi-die-policy -d 1");
+    }
+    for (const auto& [physical_id, chip] : offered_) {
+      if (options_.vnpu_mode == VnpuMode::kDynamic) Plan(*chip);
+    }
+    for (const auto& [physical_id, chip] : offered_) {
+      AddWhole(*chip);
+      if (options_.vnpu_mode == VnpuMode::kStatic) AddStatic(*chip);
+      const auto divided = result_.divided.find(physical_id);
+      if (divided == result_.divided.end()) continue;
+      for (const vnpu::PartitionDevice& part : divided->second.plan->devices) {
+        result_.devices.push_back(PartitionDevice(*chip, *divided->second.product, part));
+      }
+    }
+    return std::move(result_);
+  }
+
+  // Without those that are not offered.
+  std::optional<NpuDevice> Find(const ParsedName& name) {
+    const auto chip = offered_.find(name.physical_id);
+    if (chip == offered_.end()) return std::nullopt;
+    const absl::StatusOr<const vnpu::Product*> product =
+        ProductOf(*chip->second, inventory_, options_);
+    if (!product.ok()) return std::nullopt;
+    const absl::StatusOr<vnpu::Amounts> budget = vnpu::BudgetOf(**product, *chip->second);
+    if (!budget.ok()) return std::nullopt;
+    const auto part = vnpu::FindPartition(**product, *budget, name.template_name, name.index);
+    if (!part.has_value()) return std::nullopt;
+    return PartitionDevice(*chip->second, **product, *part);
+  }
+
+ private:
+  void Warn(std::string text) {
+    std::vector<std::string>& warnings = result_.warnings;
+    if (std::find(warnings.begin(), warnings.end(), text) == warnings.end()) {
+      warnings.push_back(std::move(text));
+    }
+  }
+
+  void Plan(const vnpu::Chip& chip) {
+    const absl::StatusOr<const vnpu::Product*> product = ProductOf(chip, inventory_, options_);
+    if (!product.ok()) return Warn(std::string(product.status().message()));
+    const absl::StatusOr<vnpu::Amounts> budget = vnpu::BudgetOf(**product, chip);
+    if (!budget.ok()) return Warn(std::string(budget.status().message()));
+    // The chips of a node are alike nearly always.
+    if (last_.product != *product || last_budget_ != *budget) {
+      last_ = {.product = *product,
+               .plan = std::make_shared<const vnpu::PartitionPlan>(
+                   vnpu::PlanPartitions(**product, *budget, options_.vnpu_templates))};
+      last_budget_ = *budget;
+    }
+    if (last_.plan->devices.empty()) {
+      return Warn(absl::StrCat("none of the templates in vnpuTemplates fits product ",
+                               (*product)->name, ", whole chips are offered"));
+    }
+    result_.divided[chip.physical_id] = last_;
+  }
+
+  void AddWhole(const vnpu::Chip& chip) {
+    NpuDevice device;
+    device.chips.push_back(chip);
+    if (IsModule(chip, inventory_, options_)) {
+      // Under the independent policy the agent names no peer: the dies 2k and 2k+1 are a module.
+      const int peer_id = chip.module_peer_physical_id.value_or(
+          inventory_.multi_die_policy == vnpu::MultiDiePolicy::kIndependent ? chip.physical_id ^ 1
+                                                                            : -1);
+      const auto peer = offered_.find(peer_id);
+      if (peer == offered_.end()) return;
+      if (peer->first < chip.physical_id) return;  // made with the lower die
+      device.chips.push_back(*peer->second);
+    }
+    device.name = DeviceName(device.chips);
+    for (const vnpu::Chip& part : device.chips) {
+      const auto divided = result_.divided.find(part.physical_id);
+      if (divided == result_.divided.end()) continue;
+      device.consumes.push_back(ToCounterSet(part.physical_id, divided->second.plan->counters));
+    }
+    result_.devices.push_back(std::move(device));
+  }
+
+  void AddStatic(const vnpu::Chip& chip) {
+    if (!chip.partitioning.has_value()) return;
+    const vnpu::Product* product = CatalogOf(options_).Find(chip);
+    for (const vnpu::Vnpu& vnpu : chip.partitioning->vnpus) {
+      if (vnpu.template_name.empty()) {
+        Warn(absl::StrCat("vNPU ", vnpu.id, " of chip ", chip.physical_id,
+                          " is not offered: the library does not tell its template"));
+        continue;
+      }
+      result_.devices.push_back(VnpuDevice(chip, product, vnpu));
+    }
+  }
+
+  const vnpu::Inventory& inventory_;
+  const DeviceOptions& options_;
+  std::map<int, const vnpu::Chip*> offered_;
+  DividedChip last_;
+  vnpu::Amounts last_budget_;
+  NodeDevices result_;
+};
+
 }  // namespace
+
+absl::string_view VnpuModeName(VnpuMode mode) {
+  switch (mode) {
+    case VnpuMode::kOff:
+      break;
+    case VnpuMode::kStatic:
+      return "static";
+    case VnpuMode::kDynamic:
+      return "dynamic";
+  }
+  return "off";
+}
 
 std::string DeviceName(const std::vector<vnpu::Chip>& chips) {
   return absl::StrCat("npu-", absl::StrJoin(chips, "-", [](std::string* out, const auto& chip) {
@@ -63,7 +269,24 @@ std::string DeviceName(const std::vector<vnpu::Chip>& chips) {
                       }));
 }
 
+std::string PartitionName(int physical_id, absl::string_view template_name, int index) {
+  return absl::StrCat("npu-", physical_id, "-", absl::StrReplaceAll(template_name, {{"_", "-"}}),
+                      "-", index);
+}
+
+std::string CounterSetName(int physical_id) { return absl::StrCat("npu-", physical_id); }
+
+kube::CounterSet ToCounterSet(int physical_id, const vnpu::Counters& counters) {
+  kube::CounterSet set = {.name = CounterSetName(physical_id)};
+  for (const auto& [name, value] : counters) {
+    set.counters[name] = name == vnpu::ResourceName(vnpu::Resource::kMemory) ? MemoryQuantity(value)
+                                                                             : absl::StrCat(value);
+  }
+  return set;
+}
+
 std::vector<int> PhysicalIdsOf(absl::string_view device_name) {
+  if (const auto part = ParsePartitionName(device_name)) return {part->physical_id};
   if (!absl::ConsumePrefix(&device_name, "npu-")) return {};
   std::vector<int> ids;
   for (absl::string_view part : absl::StrSplit(device_name, '-')) {
@@ -74,26 +297,64 @@ std::vector<int> PhysicalIdsOf(absl::string_view device_name) {
   return ids;
 }
 
-std::vector<NpuDevice> DevicesOf(const vnpu::Inventory& inventory, const DeviceOptions& options) {
-  std::map<int, const vnpu::Chip*> offered;
-  for (const vnpu::Chip& chip : inventory.chips) {
-    if (options.excluded_chips.count(chip.physical_id) == 0) offered[chip.physical_id] = &chip;
+absl::StatusOr<const vnpu::Product*> ProductOf(const vnpu::Chip& chip,
+                                               const vnpu::Inventory& inventory,
+                                               const DeviceOptions& options) {
+  if (options.vnpu_mode != VnpuMode::kDynamic) {
+    return absl::FailedPreconditionError("vNPUs are not made on demand on this node: vnpuMode is " +
+                                         std::string(VnpuModeName(options.vnpu_mode)));
   }
-  std::vector<NpuDevice> devices;
-  for (const auto& [physical_id, chip] : offered) {
-    NpuDevice device;
-    device.chips.push_back(*chip);
-    if (IsUnionModule(*chip, inventory)) {
-      if (!chip->module_peer_physical_id.has_value()) continue;
-      const auto peer = offered.find(*chip->module_peer_physical_id);
-      if (peer == offered.end()) continue;
-      if (peer->first < physical_id) continue;  // made with the lower die
-      device.chips.push_back(*peer->second);
+  ASCEND_RETURN_IF_ERROR(CheckNodeModes(inventory));
+  const vnpu::Product* product = CatalogOf(options).Find(chip);
+  const bool supported = chip.partitioning.has_value() || !chip.partitioning_error.empty();
+  if (product == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no templates are known for ", vnpu::FamilyName(chip.family), " ", chip.model,
+                     " with board ", absl::StrFormat("0x%x", chip.board_id), ", ",
+                     chip.aicore_count, " AI cores and ", chip.memory_mib,
+                     " MiB: whole chips are offered; if npu-smi info -t template-info shows "
+                     "some, describe them in vnpuCatalog"));
+  }
+  if (product->opt_in && !options.vnpus_on_a3) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("vNPUs on ", vnpu::FamilyName(chip.family),
+                     " are untried: whole chips are offered unless vnpuOnA3 is set"));
+  }
+  if (chip.family == vnpu::Family::kA3 &&
+      inventory.multi_die_policy != vnpu::MultiDiePolicy::kIndependent) {
+    return absl::FailedPreconditionError(
+        "the dies of this A3 node are used in pairs (multi-die policy union): whole modules are "
+        "offered; vNPUs need npu-smi set -t multi-die-policy -d 1");
+  }
+  if (!supported) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the driver has no vNPUs for product ", product->name,
+                     " (it answers not supported): whole chips are offered"));
+  }
+  return product;
+}
+
+NodeDevices DevicesOf(const vnpu::Inventory& inventory, const DeviceOptions& options) {
+  return Divider(inventory, options).Run();
+}
+
+std::optional<NpuDevice> FindDevice(const vnpu::Inventory& inventory, const DeviceOptions& options,
+                                    absl::string_view name) {
+  if (options.vnpu_mode == VnpuMode::kDynamic) {
+    if (const auto parsed = ParsePartitionName(name)) {
+      return Divider(inventory, options).Find(*parsed);
     }
-    device.name = DeviceName(device.chips);
-    devices.push_back(std::move(device));
   }
-  return devices;
+  // Only its own chips matter.
+  const std::vector<int> ids = PhysicalIdsOf(name);
+  vnpu::Inventory part = inventory;
+  std::erase_if(part.chips, [&](const vnpu::Chip& chip) {
+    return std::find(ids.begin(), ids.end(), chip.physical_id) == ids.end();
+  });
+  for (NpuDevice& device : DevicesOf(part, options).devices) {
+    if (device.name == name) return std::move(device);
+  }
+  return std::nullopt;
 }
 
 std::string NormalizeVersion(absl::string_view text) {
@@ -136,11 +397,15 @@ kube::SliceDevice ToSliceDevice(const NpuDevice& device, const vnpu::Inventory& 
   kube::SliceDevice result;
   result.name = device.name;
 
-  SetString(&result, "type", "npu");
+  SetString(&result, "type", device.partition ? "vnpu" : "npu");
   SetString(&result, "family", vnpu::FamilyName(first.family));
   SetString(&result, "model", first.model);
-  SetString(&result, "uuid",
-            chips.size() == 1 ? first.uuid : "");  // two die ids do not fit into 64 bytes
+  if (device.partition) {
+    SetString(&result, "template", device.partition->kind.name);
+    SetString(&result, "parentUUID", first.uuid);
+  } else if (chips.size() == 1) {
+    SetString(&result, "uuid", first.uuid);  // two die ids do not fit into 64 bytes
+  }
   SetString(&result, "serial", Joined(chips, [](const auto& c) { return c.serial; }));
   result.attributes["physicalID"] = int64_t{first.physical_id};
   result.attributes["cardID"] = int64_t{first.card_id};
@@ -168,6 +433,16 @@ kube::SliceDevice ToSliceDevice(const NpuDevice& device, const vnpu::Inventory& 
   if (same_root) SetString(&result, "resource.kubernetes.io/pcieRoot", first.pcie_root);
   SetString(&result, "resource.kubernetes.io/pciBusID", first.pci_bus_id);
 
+  result.consumes_counters = device.consumes;
+  if (device.partition) {
+    for (const vnpu::Resource resource : vnpu::kResources) {
+      const int64_t amount = device.partition->kind.amounts[resource];
+      if (amount <= 0) continue;
+      result.capacity[std::string(vnpu::ResourceName(resource))] =
+          resource == vnpu::Resource::kMemory ? MemoryQuantity(amount) : absl::StrCat(amount);
+    }
+    return result;
+  }
   int64_t memory = 0, aicore = 0, aicpu = 0;
   bool memory_known = true, aicore_known = true, aicpu_known = true;
   for (const vnpu::Chip& chip : chips) {

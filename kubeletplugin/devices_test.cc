@@ -25,9 +25,9 @@ vnpu::Chip ChipAt(int physical_id, vnpu::Family family = vnpu::Family::k910B) {
   return chip;
 }
 
-std::vector<std::string> Names(const std::vector<NpuDevice>& devices) {
+std::vector<std::string> Names(const NodeDevices& node) {
   std::vector<std::string> names;
-  for (const NpuDevice& device : devices) names.push_back(device.name);
+  for (const NpuDevice& device : node.devices) names.push_back(device.name);
   return names;
 }
 
@@ -47,7 +47,7 @@ TEST(DevicesTest, NamesComeFromPhysicalIds) {
   inventory.chips = {ChipAt(0), ChipAt(3), ChipAt(12)};
   EXPECT_THAT(Names(DevicesOf(inventory, {})), ElementsAre("npu-0", "npu-3", "npu-12"));
   EXPECT_THAT(Names(DevicesOf(inventory, {.excluded_chips = {3}})), ElementsAre("npu-0", "npu-12"));
-  EXPECT_THAT(DevicesOf(vnpu::Inventory{}, {}), IsEmpty());
+  EXPECT_THAT(DevicesOf(vnpu::Inventory{}, {}).devices, IsEmpty());
 }
 
 TEST(DevicesTest, PhysicalIdsAreReadBackFromNames) {
@@ -87,7 +87,8 @@ TEST(DevicesTest, SliceDeviceOfAChip) {
   chip.numa_node = 2;
   chip.hccs_group = "0";
   inventory.chips = {chip};
-  const kube::SliceDevice device = ToSliceDevice(DevicesOf(inventory, {}).front(), inventory);
+  const kube::SliceDevice device =
+      ToSliceDevice(DevicesOf(inventory, {}).devices.front(), inventory);
   EXPECT_EQ(device.name, "npu-3");
   EXPECT_EQ(device.attributes.at("type"), kube::AttributeValue(std::string("npu")));
   EXPECT_EQ(device.attributes.at("family"), kube::AttributeValue(std::string("910B")));
@@ -109,7 +110,8 @@ TEST(DevicesTest, UnknownFactsAreLeftOut) {
   vnpu::Chip chip;
   chip.physical_id = 1;
   inventory.chips = {chip};
-  const kube::SliceDevice device = ToSliceDevice(DevicesOf(inventory, {}).front(), inventory);
+  const kube::SliceDevice device =
+      ToSliceDevice(DevicesOf(inventory, {}).devices.front(), inventory);
   for (const char* name : {"model", "uuid", "serial", "boardID", "driverVersion", "hccsGroup",
                            "resource.kubernetes.io/numaNode", "resource.kubernetes.io/pcieRoot"}) {
     EXPECT_EQ(device.attributes.count(name), 0u) << name;
@@ -119,7 +121,8 @@ TEST(DevicesTest, UnknownFactsAreLeftOut) {
 
 TEST(DevicesTest, ModuleSumsItsDies) {
   const vnpu::Inventory inventory = Modules({4, 5}, vnpu::MultiDiePolicy::kUnion);
-  const kube::SliceDevice device = ToSliceDevice(DevicesOf(inventory, {}).front(), inventory);
+  const kube::SliceDevice device =
+      ToSliceDevice(DevicesOf(inventory, {}).devices.front(), inventory);
   EXPECT_EQ(device.name, "npu-4-5");
   EXPECT_EQ(device.capacity.at("memory"), "128Gi");
   EXPECT_EQ(device.capacity.at("aicore"), "40");
@@ -131,7 +134,8 @@ TEST(DevicesTest, StringsAreCutToWhatTheApiTakes) {
   chip.model = std::string(70, 'x');
   chip.serial = "\xff\xfe bad";
   inventory.chips = {chip};
-  const kube::SliceDevice device = ToSliceDevice(DevicesOf(inventory, {}).front(), inventory);
+  const kube::SliceDevice device =
+      ToSliceDevice(DevicesOf(inventory, {}).devices.front(), inventory);
   EXPECT_EQ(std::get<std::string>(device.attributes.at("model")).size(), 64u);
   EXPECT_EQ(device.attributes.at("serial"), kube::AttributeValue(std::string("?? bad")));
 }

@@ -38,6 +38,7 @@
 #include "kubeletplugin/service/plugin_server.h"
 #include "kubeletplugin/service/registration_service.h"
 #include "kubeletplugin/slices/builder.h"
+#include "kubeletplugin/slices/foreign_vnpus.h"
 #include "kubeletplugin/slices/publisher.h"
 #include "kubeletplugin/slices/publisher_role.h"
 #include "vnpu/agent/client.h"
@@ -54,6 +55,7 @@ constexpr absl::Duration kStopGrace = absl::Seconds(15);
 constexpr absl::Duration kProbeTimeout = absl::Seconds(2);
 constexpr absl::Duration kPodResourcesTimeout = absl::Seconds(5);
 constexpr absl::Duration kProcessesTimeout = absl::Seconds(1);
+constexpr absl::Duration kModesTimeout = absl::Seconds(10);
 
 absl::StatusOr<std::string> ReadBootId(const std::string& path) {
   ASCEND_ASSIGN_OR_RETURN(std::string id, ReadFile(path), "boot id");
@@ -92,7 +94,8 @@ class Plugin::Impl {
       : paths_(std::move(paths)),
         metrics_(metrics),
         boot_id_(std::move(boot_id)),
-        device_options_{.excluded_chips = config.excluded_chips},
+        device_options_(config.devices),
+        change_node_modes_(config.vnpu_change_node_modes),
         client_(std::move(client)),
         records_(paths_.claims_directory()),
         cdi_store_({.directory = paths_.cdi_root()}),
@@ -106,10 +109,15 @@ class Plugin::Impl {
                           .extra_mounts = config.extra_mounts,
                           .proc_devices = options.proc_devices}),
                 [this] { return KnownInventory(); }),
-        registration_([this](bool accepted) { metrics_.Registration(accepted); }) {}
+        registration_([this](bool accepted) { metrics_.Registration(accepted); }),
+        foreign_vnpus_(boot_id_) {}
 
   ~Impl() {
     metrics_.SetNodeState(nullptr);
+    {
+      MutexLock lock(&mutex_);
+      started_ = false;  // what the agent and the watches still report starts nothing new
+    }
     // Whoever calls in goes first; calls of the kubelet may still need the API server.
     health_server_.reset();
     allocations_server_.reset();
@@ -138,11 +146,19 @@ class Plugin::Impl {
     });
     metrics_.SetNodeState(
         [this] { return ReadNodeState(records_, cdi_store_, paths_, registration_.registered()); });
+    pool_ = std::make_unique<TaskPool>(kMaxConcurrentOperations);
     agent_ = std::make_unique<agent::Client>(
         agent::Client::Options{.socket_path = options.agent_socket}, [this] { AgentChanged(); });
     engine_.SetProcessSource([this](const std::vector<int>& physical_ids) {
       return agent_->ListProcesses(physical_ids, kProcessesTimeout);
     });
+    engine_.SetVnpuCalls(
+        {.list = [this](int physical_id,
+                        absl::Duration timeout) { return agent_->ListVnpus(physical_id, timeout); },
+         .create = [this](const agent::VnpuRequest& request,
+                          absl::Duration timeout) { return agent_->CreateVnpu(request, timeout); },
+         .destroy = [this](const agent::VnpuReference& vnpu,
+                           absl::Duration timeout) { return agent_->DestroyVnpu(vnpu, timeout); }});
     ASCEND_RETURN_IF_ERROR(engine_.Start());
 
     node_monitor_ = std::make_unique<NodeMonitor>(
@@ -205,7 +221,6 @@ class Plugin::Impl {
     }
     AgentChanged();  // what the agent said before everything was there
 
-    pool_ = std::make_unique<TaskPool>(kMaxConcurrentOperations);
     std::vector<std::unique_ptr<grpc::Service>> services;
     const ClaimOperations operations = MeasureOperations(
         {.prepare = [this](const ClaimReference& claim) { return engine_.Prepare(claim); },
@@ -269,8 +284,10 @@ class Plugin::Impl {
       // Only from the agent: which processes there were before it answered says nothing of now.
       wanted.inputs.busy_chips = busy_chips_.Update(view.inventory.get(), wanted.inputs.records,
                                                     Clock::Real().Monotonic());
-      if (const std::optional<absl::Duration> next = busy_chips_.next_change()) {
-        wanted.ask_again_after = std::min(wanted.ask_again_after.value_or(*next), *next);
+      wanted.inputs.foreign_vnpus = foreign_vnpus_.Update(
+          wanted.inputs.inventory.get(), wanted.inputs.records, Clock::Real().Monotonic());
+      for (const auto& next : {busy_chips_.next_change(), foreign_vnpus_.next_change()}) {
+        if (next) wanted.ask_again_after = std::min(wanted.ask_again_after.value_or(*next), *next);
       }
     } else {
       // Without the records a held device might be dropped: rather publish nothing new.
@@ -313,8 +330,34 @@ class Plugin::Impl {
         if (!written.ok()) LogWarning("the inventory was not saved", {{"error", written}});
       }
     }
+    if (view.inventory != nullptr) ChangeNodeModes(*view.inventory);
     engine_.NotifyChange();
     publisher_->Wake();
+  }
+
+  // Makes the node ready for vNPUs made on demand, where the operator allows it.
+  void ChangeNodeModes(const vnpu::Inventory& inventory) {
+    if (!change_node_modes_ || device_options_.vnpu_mode != VnpuMode::kDynamic) return;
+    if (inventory.vdevice_mode != vnpu::VdeviceMode::kVm &&
+        !inventory.vnpu_recovery.value_or(false)) {
+      return;
+    }
+    // The library refuses while there are vNPUs; those go one day, which changes the inventory.
+    const bool divided =
+        std::any_of(inventory.chips.begin(), inventory.chips.end(), [](const vnpu::Chip& chip) {
+          return chip.partitioning.has_value() && !chip.partitioning->vnpus.empty();
+        });
+    MutexLock lock(&mutex_);  // the destructor takes it before the pool goes
+    if (!started_ || divided || changing_modes_.exchange(true)) return;
+    pool_->Submit([this] {
+      const absl::Status changed = agent_->PrepareVnpuModes(kModesTimeout);
+      if (changed.ok()) {
+        LogInfo("the node's vNPU mode is container, vNPU recovery is off");
+      } else {
+        LogWarning("the node's vNPU modes cannot be changed", {{"error", changed}});
+      }
+      changing_modes_ = false;
+    });
   }
 
   void WakePublisher() {
@@ -340,6 +383,8 @@ class Plugin::Impl {
   Metrics& metrics_;
   const std::string boot_id_;
   const DeviceOptions device_options_;
+  const bool change_node_modes_;
+  std::atomic<bool> changing_modes_ = false;
   std::atomic<bool> records_watched_ = false;  // else our own writes have to wake who reads them
   std::shared_ptr<const vnpu::Inventory> last_boot_inventory_;
   std::unique_ptr<kube::Client> client_;
@@ -352,7 +397,8 @@ class Plugin::Impl {
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<const vnpu::Inventory> saved_ ABSL_GUARDED_BY(mutex_);
 
-  BusyChips busy_chips_;  // the publisher's thread's
+  BusyChips busy_chips_;  // the publisher's thread's, and so is the next
+  ForeignVnpus foreign_vnpus_;
   std::unique_ptr<SlicePublisher> publisher_;
   std::unique_ptr<NodeMonitor> node_monitor_;
   std::unique_ptr<AllocationsFeed> allocations_;

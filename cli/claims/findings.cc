@@ -53,48 +53,60 @@ void CheckUnreadable(const NodeFiles& files, std::vector<Finding>* findings) {
   }
 }
 
-// The numbers of the chips whose device nodes are in the edits.
-std::set<int> ChipNodes(const cdi::ContainerEdits& edits) {
-  std::set<int> numbers;
+// The device nodes of chips and vNPUs in the edits, as the host calls them.
+std::set<std::string> NpuNodes(const cdi::ContainerEdits& edits) {
+  std::set<std::string> nodes;
   for (const cdi::DeviceNode& node : edits.device_nodes) {
-    absl::string_view path = node.host_path.empty() ? node.path : node.host_path;
-    int number = 0;
-    if (absl::ConsumePrefix(&path, "/dev/davinci") && absl::SimpleAtoi(path, &number)) {
-      numbers.insert(number);
+    const std::string& path = node.host_path.empty() ? node.path : node.host_path;
+    absl::string_view number = path;
+    int ignored = 0;
+    if ((absl::ConsumePrefix(&number, "/dev/davinci") ||
+         absl::ConsumePrefix(&number, "/dev/vdavinci")) &&
+        absl::SimpleAtoi(number, &ignored)) {
+      nodes.insert(path);
     }
   }
-  return numbers;
+  return nodes;
+}
+
+std::set<std::string> NodesOf(const RecordedDevice& device) {
+  if (device.vnpu) return {absl::StrCat("/dev/vdavinci", device.vnpu->id)};
+  std::set<std::string> nodes;
+  for (const RecordedChip& chip : device.chips) {
+    nodes.insert(absl::StrCat("/dev/davinci", chip.node_number));
+  }
+  return nodes;
 }
 
 // How the CDI file differs from the record in what matters; empty = not at all. It may hold devices
 // that are no chips, which the record does not name.
 std::string Difference(const ClaimRecord& record, const cdi::Spec& spec, const std::string& kind) {
   if (spec.kind != kind) return absl::StrCat("its kind is ", spec.kind, " and not ", kind);
-  std::map<std::string, std::set<int>> chips;
-  std::set<int> extra = ChipNodes(spec.container_edits);
+  std::map<std::string, std::set<std::string>> given;
+  std::set<std::string> extra = NpuNodes(spec.container_edits);
   for (const cdi::Device& device : spec.devices) {
-    chips[device.name] = ChipNodes(device.container_edits);
-    extra.insert(chips[device.name].begin(), chips[device.name].end());
+    given[device.name] = NpuNodes(device.container_edits);
+    extra.insert(given[device.name].begin(), given[device.name].end());
   }
   for (const RecordedDevice& device : record.devices) {
-    const auto found = chips.find(device.cdi_device);
-    if (found == chips.end()) return absl::StrCat("it has no device ", device.cdi_device);
-    for (const RecordedChip& chip : device.chips) {
-      if (found->second.count(chip.node_number) == 0) {
-        return absl::StrCat("its device ", device.cdi_device, " lacks /dev/davinci",
-                            chip.node_number);
-      }
+    const auto found = given.find(device.cdi_device);
+    if (found == given.end()) return absl::StrCat("it has no device ", device.cdi_device);
+    for (const std::string& node : NodesOf(device)) {
+      if (found->second.count(node) != 0) continue;
+      return absl::StrCat("its device ", device.cdi_device, " lacks ", node);
     }
   }
   for (const RecordedDevice& device : record.devices) {
-    for (const RecordedChip& chip : device.chips) extra.erase(chip.node_number);
+    for (const std::string& node : NodesOf(device)) extra.erase(node);
   }
   if (extra.empty()) return "";
-  return absl::StrCat("it gives chips that the record does not: ", absl::StrJoin(extra, ", "));
+  return absl::StrCat("it gives what the record does not: ", absl::StrJoin(extra, ", "));
 }
 
 void CheckCdiFiles(const NodeFiles& files, std::vector<Finding>* findings) {
   for (const auto& record : files.records.records) {
+    // Nothing was given to anybody yet.
+    if (record->state == kubeletplugin::ClaimState::kStarted) continue;
     const std::string path = files.CdiPath(record->claim_uid);
     const auto file = files.cdi_files.find(record->claim_uid);
     if (file == files.cdi_files.end()) {
@@ -115,6 +127,7 @@ void CheckCdiFiles(const NodeFiles& files, std::vector<Finding>* findings) {
 // May two claims hold these at the same time?
 bool Compatible(const RecordedDevice& a, const RecordedDevice& b) {
   if (a.admin_access || b.admin_access) return true;
+  if (a.vnpu && b.vnpu) return a.device != b.device;
   return !a.share_id.empty() && !b.share_id.empty() && a.share_id != b.share_id;
 }
 

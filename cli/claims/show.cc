@@ -34,6 +34,10 @@ Json CdiFileToJson(const NodeFiles& files, const std::string& uid) {
   return json;
 }
 
+const char* StateName(const ClaimRecord& record) {
+  return record.state == kubeletplugin::ClaimState::kStarted ? "Started" : "Completed";
+}
+
 Json ToJson(const NodeFiles& files, const ClaimRecord& record) {
   Json devices = Json::array();
   for (const RecordedDevice& device : record.devices) {
@@ -45,17 +49,26 @@ Json ToJson(const NodeFiles& files, const ClaimRecord& record) {
                        {"pciBusID", chip.pci_bus_id},
                        {"roceAddress", chip.roce_address}});
     }
+    Json vnpu;
+    if (device.vnpu) {
+      vnpu = {{"template", device.vnpu->template_name},
+              {"id", device.vnpu->id},
+              {"node", absl::StrCat("/dev/vdavinci", device.vnpu->id)},
+              {"managed", device.vnpu->managed}};
+    }
     devices.push_back({{"pool", device.pool},
                        {"device", device.device},
                        {"shareID", device.share_id},
                        {"adminAccess", device.admin_access},
                        {"requests", device.requests},
                        {"cdiDevice", device.cdi_device},
+                       {"vnpu", std::move(vnpu)},
                        {"chips", std::move(chips)}});
   }
   return {{"namespace", record.claim_namespace},
           {"name", record.claim_name},
           {"uid", record.claim_uid},
+          {"state", StateName(record)},
           {"record", files.RecordPath(record.claim_uid)},
           {"bootID", record.boot_id},
           {"thisBoot", record.boot_id == files.boot_id},
@@ -79,6 +92,7 @@ std::string CdiState(const NodeFiles& files, const std::string& uid) {
 void Print(const NodeFiles& files, const ClaimRecord& record, const Output& out) {
   Line(out, "Claim", record.claim());
   Line(out, "UID", record.claim_uid);
+  Line(out, "State", StateName(record));
   Line(out, "Record", files.RecordPath(record.claim_uid));
   Line(out, "Boot",
        absl::StrCat(record.boot_id, files.boot_id.empty()             ? ""
@@ -92,6 +106,12 @@ void Print(const NodeFiles& files, const ClaimRecord& record, const Output& out)
     if (!device.share_id.empty()) Line(out, "  Share", device.share_id);
     if (device.admin_access) Line(out, "  Admin access", "yes");
     Line(out, "  CDI device", device.cdi_device);
+    if (device.vnpu) {
+      Line(out, "  vNPU",
+           device.vnpu->id < 0
+               ? absl::StrCat(device.vnpu->template_name, " (not created yet)")
+               : absl::StrCat(device.vnpu->template_name, " (/dev/vdavinci", device.vnpu->id, ")"));
+    }
     for (const RecordedChip& chip : device.chips) {
       Line(out, "  Chip", absl::StrCat(chip.physical_id, " (/dev/davinci", chip.node_number, ")"));
       Line(out, "    UUID", chip.uuid);

@@ -164,7 +164,12 @@ absl::StatusOr<bool> DeadClaimSweeper::ObjectExists(const ClaimRecord& record) {
 
 absl::Status DeadClaimSweeper::CheckUnused(const ClaimRecord& record) {
   std::vector<int> ids;
-  for (const RecordedChip& chip : ChipsOf(record)) ids.push_back(chip.physical_id);
+  for (const RecordedDevice& device : record.devices) {
+    // A chip that is divided is used by its neighbours; that nobody uses a part is shown by the
+    // library, which does not destroy one in use.
+    if (device.vnpu) continue;
+    for (const RecordedChip& chip : device.chips) ids.push_back(chip.physical_id);
+  }
   if (ids.empty()) return absl::OkStatus();
   const auto chips = sources_.processes(ids);
   if (!chips.ok()) {

@@ -55,6 +55,10 @@ std::vector<kube::DeviceStatus> DeviceStatusesOf(const ClaimRecord& record,
       if (!chip.roce_address.empty()) json["roceAddress"] = chip.roce_address;
       chips.push_back(std::move(json));
     }
+    nlohmann::json data = {{"chips", std::move(chips)}};
+    if (device.vnpu) {
+      data["vnpu"] = {{"template", device.vnpu->template_name}, {"id", device.vnpu->id}};
+    }
     statuses.push_back(
         {.driver = driver,
          .pool = device.pool,
@@ -65,8 +69,7 @@ std::vector<kube::DeviceStatus> DeviceStatusesOf(const ClaimRecord& record,
                          .reason = "Prepared",
                          .message = "prepared on the node",
                          .last_transition_time = record.prepared_at}},
-         .data_json = nlohmann::json({{"chips", std::move(chips)}})
-                          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+         .data_json = data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
          .ips = RoceNetworks(device)});
   }
   return statuses;
@@ -124,6 +127,7 @@ bool DeviceStatusWriter::WriteAll() {
   bool complete = true;
   std::map<std::string, std::shared_ptr<const ClaimRecord>> done;
   for (const auto& record : contents->records) {
+    if (record->state == ClaimState::kStarted) continue;  // nothing is prepared yet
     const auto known = done_.find(record->claim_uid);
     if (known != done_.end() && (known->second == record || SameStatus(*known->second, *record))) {
       done.emplace(record->claim_uid, record);

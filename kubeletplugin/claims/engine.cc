@@ -26,6 +26,7 @@ namespace {
 constexpr absl::Duration kGetTimeout = absl::Seconds(10);
 constexpr absl::Duration kMinBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
+constexpr absl::Duration kListTimeout = absl::Seconds(1);
 // After a start the agent may still be loading the library; a claim that is allocated already was
 // allocated from an inventory, so one will come.
 constexpr absl::Duration kInventoryWait = absl::Seconds(10);
@@ -40,6 +41,26 @@ absl::Time SteadyNow() {
 
 std::string Name(const ClaimReference& claim) {
   return absl::StrCat(claim.namespace_name, "/", claim.name);
+}
+
+// What is held, of what a claim wants and what another one has: a chip, or a part of one.
+std::string NameOfHeld(const RecordedDevice& wanted, const RecordedDevice& held) {
+  if (wanted.vnpu && held.vnpu) return held.device;
+  for (const RecordedChip& chip : held.chips) {
+    for (const RecordedChip& other : wanted.chips) {
+      if (chip.physical_id != other.physical_id) continue;
+      return absl::StrCat(held.vnpu ? "a part of chip " : "chip ", chip.physical_id);
+    }
+  }
+  return held.device;
+}
+
+// Nothing was made for it in this boot yet, or it is not known what.
+bool HasVoidVnpus(const ClaimRecord& record, const std::string& boot_id) {
+  return record.state == ClaimState::kStarted ||
+         (record.boot_id != boot_id &&
+          std::any_of(record.devices.begin(), record.devices.end(),
+                      [](const RecordedDevice& device) { return device.vnpu.has_value(); }));
 }
 
 bool IsTransient(const absl::Status& status) {
@@ -74,6 +95,11 @@ void ClaimEngine::Stop() {
 }
 
 void ClaimEngine::SetProcessSource(ProcessSource processes) { processes_ = std::move(processes); }
+
+void ClaimEngine::SetVnpuCalls(VnpuCalls calls) {
+  vnpu_calls_ = calls;
+  vnpus_ = std::make_unique<ClaimVnpus>(options_.boot_id, records_, std::move(calls));
+}
 
 absl::Status ClaimEngine::Start() {
   ASCEND_RETURN_IF_ERROR(MakeDirectories(paths_.locks_directory(), 0700, /*durable=*/true));
@@ -203,30 +229,25 @@ absl::StatusOr<ClaimPlan> ClaimEngine::MakePlan(const ClaimReference& reference,
 
 absl::StatusOr<std::string> ClaimEngine::FindHolder(const std::string& claim_uid,
                                                     const ClaimPlan& plan) {
-  const auto contains = [](const std::vector<int>& ids, int id) {
-    return std::binary_search(ids.begin(), ids.end(), id);
-  };
   ASCEND_ASSIGN_OR_RETURN(const RecordStore::Contents contents, records_.ReadAll());
-  std::set<int> held;  // by this claim or, as shares, beside it
+  std::set<int> held;  // by this claim or, as shares or other parts, beside it
   for (const auto& record : contents.records) {
     const bool own = record->claim_uid == claim_uid;
     for (const RecordedDevice& device : record->devices) {
       if (device.admin_access) continue;
-      for (const RecordedChip& chip : device.chips) {
-        held.insert(chip.physical_id);
-        if (own) continue;
-        if (contains(plan.exclusive_ids, chip.physical_id) ||
-            (contains(plan.shared_ids, chip.physical_id) && device.share_id.empty())) {
-          return absl::StrCat("chip ", chip.physical_id, " is still prepared for claim ",
-                              record->claim(), " (UID ", record->claim_uid,
-                              "): it is released when the kubelet has stopped that claim's pod");
-        }
+      for (const RecordedChip& chip : device.chips) held.insert(chip.physical_id);
+      if (own) continue;
+      for (const RecordedDevice& wanted : plan.record.devices) {
+        if (!Conflict(wanted, device)) continue;
+        return absl::StrCat(NameOfHeld(wanted, device), " is still prepared for claim ",
+                            record->claim(), " (UID ", record->claim_uid,
+                            "): it is released when the kubelet has stopped that claim's pod");
       }
     }
   }
   if (contents.unreadable.empty()) return std::string();
   const Quarantine quarantine = FindQuarantine(contents.unreadable, paths_);
-  for (const std::vector<int>* ids : {&plan.exclusive_ids, &plan.shared_ids}) {
+  for (const std::vector<int>* ids : {&plan.exclusive_ids, &plan.shared_ids, &plan.divided_ids}) {
     for (const int id : *ids) {
       const UnreadableRecord* bad = quarantine.Find(id, claim_uid, held.count(id) != 0);
       if (bad == nullptr) continue;
@@ -275,6 +296,80 @@ std::string ClaimEngine::FindStrayProcess(const ClaimPlan& plan) {
                         "outside Kubernetes, or left over), then the pod starts by itself");
   }
   return "";
+}
+
+std::string ClaimEngine::FindStray(const ClaimPlan& plan) {
+  std::string stray = FindStrayProcess(plan);
+  return stray.empty() ? FindForeignVnpu(plan) : stray;
+}
+
+std::string ClaimEngine::FindForeignVnpu(const ClaimPlan& plan) {
+  const std::shared_ptr<const vnpu::Inventory> inventory = inventory_();
+  if (inventory == nullptr || !vnpu_calls_.list) return "";
+  for (const vnpu::Chip& chip : inventory->chips) {
+    const std::vector<int>& ids = plan.exclusive_ids;
+    if (!std::binary_search(ids.begin(), ids.end(), chip.physical_id)) continue;
+    if (!chip.partitioning || chip.partitioning->vnpus.empty()) continue;
+    // The inventory shows the agent's last look: the claim before may just have given it back.
+    const auto listed = vnpu_calls_.list(chip.physical_id, kListTimeout);
+    if (!listed.ok() || listed->empty()) continue;
+    return absl::StrCat("chip ", chip.physical_id, " is divided: vNPU ", listed->front().id, " (",
+                        listed->front().template_name,
+                        ") is on it, which belongs to no claim: whoever made it has to destroy it "
+                        "(npu-smi set -t destroy-vnpu) before the chip can be used whole");
+  }
+  return "";
+}
+
+bool ClaimEngine::VnpuRecovery() const {
+  const std::shared_ptr<const vnpu::Inventory> inventory = inventory_();
+  // Products that cannot tell have no such mode.
+  return inventory != nullptr && inventory->vnpu_recovery.value_or(false);
+}
+
+absl::Status ClaimEngine::ProvideVnpus(ClaimRecord* record, absl::Time deadline) {
+  if (vnpus_ == nullptr) return absl::UnimplementedError("this driver cannot make vNPUs");
+  ASCEND_RETURN_IF_ERROR(vnpus_->Provide(record, VnpuRecovery(), deadline - SteadyNow()));
+  injector_.WaitForVnpuNodes(*record, std::min(options_.node_wait, deadline - SteadyNow()));
+  record->state = ClaimState::kCompleted;
+  return absl::OkStatus();
+}
+
+absl::Status ClaimEngine::WithdrawVnpus(const ClaimRecord& record, absl::Time deadline) {
+  if (!record.has_managed_vnpus()) return absl::OkStatus();
+  if (vnpus_ == nullptr) return absl::UnimplementedError("this driver cannot destroy vNPUs");
+  return vnpus_->Withdraw(record, VnpuRecovery(), deadline - SteadyNow());
+}
+
+void ClaimEngine::Undo(const ClaimRecord& record) {
+  absl::Status undone = RemoveInjection(record.claim_uid);
+  if (record.has_managed_vnpus()) {
+    undone.Update(WithdrawVnpus(record, SteadyNow() + options_.undo_budget));
+    // As long as it names something on the hardware it stays: the next call goes on from there.
+    if (undone.ok()) {
+      undone = records_.Remove(record.claim_uid);
+      NotifyChange();
+    }
+  }
+  if (!undone.ok()) {
+    LogWarning("a failed prepare left something, the next call for the claim removes it",
+               {{"claim", record.claim()}, {"claimUID", record.claim_uid}, {"error", undone}});
+  }
+}
+
+absl::StatusOr<std::vector<FileLock>> ClaimEngine::LockChips(const std::vector<int>& physical_ids,
+                                                             absl::Time deadline) {
+  std::vector<FileLock> locks;  // in ascending order everywhere, so no two callers deadlock
+  for (const int id : physical_ids) {
+    ASCEND_ASSIGN_OR_RETURN(
+        FileLock lock,
+        WithReason(FileLock::Acquire(paths_.chip_lock(id),
+                                     std::min(options_.lock_wait, deadline - SteadyNow())),
+                   PrepareError::kLock),
+        "chip ", id);
+    locks.push_back(std::move(lock));
+  }
+  return locks;
 }
 
 absl::Status ClaimEngine::CheckReplacesDamaged(const ClaimRecord& record,
@@ -330,8 +425,7 @@ std::vector<PreparedDevice> ClaimEngine::Answer(const ClaimRecord& record,
 absl::Status ClaimEngine::WriteInjection(const ClaimRecord& record,
                                          const std::vector<MetadataFile>& metadata,
                                          const cdi::Store::WriteOptions& options) {
-  ASCEND_RETURN_IF_ERROR(
-      WithReason(injector_.CheckNodes(ChipsOf(record)), PrepareError::kDeviceNode));
+  ASCEND_RETURN_IF_ERROR(WithReason(injector_.CheckNodes(record), PrepareError::kDeviceNode));
   ASCEND_ASSIGN_OR_RETURN(const cdi::Spec spec,
                           WithReason(injector_.BuildSpec(paths_.cdi_kind(), record, metadata),
                                      PrepareError::kDeviceNode));
@@ -358,16 +452,8 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
   const absl::Time busy_deadline = std::min(deadline, SteadyNow() + options_.busy_wait);
   while (true) {
     const uint64_t seen = ChangeCount();
-    std::vector<FileLock> chip_locks;  // in ascending order everywhere, so no two callers deadlock
-    for (int id : plan.physical_ids) {
-      ASCEND_ASSIGN_OR_RETURN(
-          FileLock lock,
-          WithReason(FileLock::Acquire(paths_.chip_lock(id),
-                                       std::min(options_.lock_wait, deadline - SteadyNow())),
-                     PrepareError::kLock),
-          "chip ", id);
-      chip_locks.push_back(std::move(lock));
-    }
+    ASCEND_ASSIGN_OR_RETURN(std::vector<FileLock> chip_locks,
+                            LockChips(plan.physical_ids, deadline));
     ASCEND_ASSIGN_OR_RETURN(const std::string holder, FindHolder(claim.uid, plan));
     if (!holder.empty()) {
       chip_locks.clear();
@@ -392,7 +478,7 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
     } else if (!absl::IsNotFound(existing.status())) {
       // Not seen this time; or a newer driver knows more about this claim than we could write.
       return existing.status();
-    } else if (const std::string stray = FindStrayProcess(plan); !stray.empty()) {
+    } else if (const std::string stray = FindStray(plan); !stray.empty()) {
       chip_locks.clear();
       if (SteadyNow() >= busy_deadline) {
         return WithReason(absl::FailedPreconditionError(stray), PrepareError::kChipHeld);
@@ -400,11 +486,15 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
       ASCEND_RETURN_IF_ERROR(WaitForChange(seen, busy_deadline)).With(stray);
       continue;
     }
+    const bool with_vnpus = !plan.divided_ids.empty();
+    absl::Status written = with_vnpus ? ProvideVnpus(&plan.record, deadline) : absl::OkStatus();
     const std::vector<MetadataFile> metadata = MetadataFilesOf(plan.record, paths_);
     // Written again even if identical: some runtimes keep a device's numbers until its file
     // changes.
-    absl::Status written =
-        WriteInjection(plan.record, metadata, {.rewrite_identical = true, .durable = false});
+    if (written.ok()) {
+      written =
+          WriteInjection(plan.record, metadata, {.rewrite_identical = true, .durable = false});
+    }
     if (written.ok() && (!existing.ok() || **existing != plan.record)) {
       written = Annotate(WithReason(records_.Write(plan.record), PrepareError::kRecordWrite),
                          absl::StrCat("the claim record cannot be written; check that ",
@@ -414,10 +504,11 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
       written = WithReason(records_.Sync(), PrepareError::kRecordWrite);
     }
     if (!written.ok()) {
-      // A damaged record keeps its CDI file: that is what still withholds its chips.
-      if (absl::IsNotFound(existing.status())) {
-        const absl::Status undone = RemoveInjection(claim.uid);
-        if (!undone.ok()) LogWarning("a failed prepare left something", {{"error", undone}});
+      // A damaged record keeps its CDI file: that is what still withholds its chips. A completed
+      // one stays, too: its container may run.
+      if (absl::IsNotFound(existing.status()) ||
+          (existing.ok() && (*existing)->state == ClaimState::kStarted)) {
+        Undo(plan.record);
       }
       return written;
     }
@@ -478,6 +569,7 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference) {
     ASCEND_ASSIGN_OR_RETURN(had_record, records_.Contains(reference.uid));
     ASCEND_RETURN_IF_ERROR(RemoveInjection(reference.uid));
     if (had_record) {
+      ASCEND_RETURN_IF_ERROR(ReleaseHardware(reference.uid));
       ASCEND_RETURN_IF_ERROR(records_.Remove(reference.uid)).With("claim record");
       NotifyChange();
     } else {
@@ -500,6 +592,21 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference) {
                {{"claim", Name(reference)}, {"claimUID", reference.uid}});
   }
   return status;
+}
+
+absl::Status ClaimEngine::ReleaseHardware(const std::string& claim_uid) {
+  // Whether a claim has vNPUs is known without reading most records: only nodes that make vNPUs
+  // have any, and what a record says is in the store's memory there.
+  if (vnpus_ == nullptr) return absl::OkStatus();
+  const absl::StatusOr<std::shared_ptr<const ClaimRecord>> record = records_.Read(claim_uid);
+  // What cannot be read names nothing; what it made is then a vNPU that belongs to nobody.
+  if (!record.ok() || !(*record)->has_managed_vnpus()) return absl::OkStatus();
+  const absl::Time deadline = SteadyNow() + options_.destroy_budget;
+  std::set<int> ids;
+  for (const RecordedChip& chip : ChipsOf(**record)) ids.insert(chip.physical_id);
+  ASCEND_ASSIGN_OR_RETURN(const std::vector<FileLock> locks,
+                          LockChips({ids.begin(), ids.end()}, deadline));
+  return WithdrawVnpus(**record, deadline);
 }
 
 bool ClaimEngine::SweepOrphans(const RecordStore::Contents& contents) {
@@ -584,6 +691,8 @@ absl::StatusOr<bool> ClaimEngine::RestoreCdiFile(const ClaimRecord& listed) {
   const absl::StatusOr<std::shared_ptr<const ClaimRecord>> record = records_.Read(listed.claim_uid);
   if (absl::IsNotFound(record.status())) return false;
   ASCEND_RETURN_IF_ERROR(record.status());
+  // The kubelet asks for these again; until then a node of that number may be another one's.
+  if (HasVoidVnpus(**record, options_.boot_id)) return false;
   // After a reboot a node of the recorded number may be another chip.
   ASCEND_RETURN_IF_ERROR(CheckKnownIdentity(**record));
   ASCEND_RETURN_IF_ERROR(WriteInjection(**record, MetadataFilesOf(**record, paths_), {}));
@@ -602,6 +711,7 @@ bool ClaimEngine::RestoreCdiFiles(Restore which) {
   std::map<std::string, absl::Status> failures;
   for (const auto& record : contents->records) {
     const std::string file = paths_.cdi_file(record->claim_uid);
+    if (HasVoidVnpus(*record, options_.boot_id)) continue;
     const bool missing = present.count(file) == 0;
     if (!missing && which == Restore::kMissing) continue;
     const absl::StatusOr<bool> written = RestoreCdiFile(*record);

@@ -1,14 +1,15 @@
-// Prepares and unprepares claims of whole chips.
+// Prepares and unprepares claims.
 //
 //   Prepare:   open the claim's gate -> GET the claim -> check it -> enter the gate -> lock the
-//              chips -> refuse what another claim holds -> check the device nodes -> write the
-//              device metadata and the CDI file -> write the record -> answer
-//   Unprepare: enter the gate -> remove the CDI file and the device metadata -> remove the record
-//   ->
-//              end the generation
+//              chips -> refuse what another claim holds -> (parts of chips: write the record as
+//              Started, create the vNPUs, wait for their nodes) -> check the device nodes -> write
+//              the device metadata and the CDI file -> write the record -> answer
+//   Unprepare: enter the gate -> remove the CDI file and the device metadata -> (destroy the vNPUs)
+//              -> remove the record -> end the generation
 //
-// The record is the only evidence of use; it is written last and removed last. Whatever fails
-// before it is undone, and a CDI file without a record is swept at start. Every Prepare, also a
+// The record is the only evidence of use; it is written last, unless hardware is changed before,
+// and removed last. Whatever fails before it is undone, and a CDI file without a record is swept at
+// start. Every Prepare, also a
 // repeated one, checks the nodes and writes the CDI file anew.
 #ifndef ASCEND_DRA_KUBELETPLUGIN_CLAIMS_ENGINE_H_
 #define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_ENGINE_H_
@@ -24,8 +25,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/core/directory_watch.h"
+#include "base/core/file_lock.h"
 #include "base/core/mutex.h"
 #include "cdi/store.h"
+#include "kubeletplugin/claims/claim_vnpus.h"
 #include "kubeletplugin/claims/device_metadata.h"
 #include "kubeletplugin/claims/injection.h"
 #include "kubeletplugin/claims/orphan.h"
@@ -59,6 +62,12 @@ class ClaimEngine {
     absl::Duration holder_wait = absl::Seconds(15);
     // How long a Prepare waits for processes that nobody accounts for to leave the chip.
     absl::Duration busy_wait = absl::Seconds(2);
+    // How long a Prepare waits for the kernel to make the device node of a new vNPU.
+    absl::Duration node_wait = absl::Seconds(5);
+    // How long an Unprepare tries to destroy vNPUs; then the kubelet asks again.
+    absl::Duration destroy_budget = absl::Seconds(30);
+    // The same for those of a Prepare that failed: what is left then the next call destroys.
+    absl::Duration undo_budget = absl::Seconds(3);
     // How long an operation waits for another one on the same claim or chip.
     absl::Duration lock_wait = absl::Seconds(30);
     // How often it is tried again to restore the CDI file of a prepared claim after that failed.
@@ -97,6 +106,8 @@ class ClaimEngine {
   void NotifyChange();
   // Without one, or where it cannot tell, chips count as unused by others. Set before Start().
   void SetProcessSource(ProcessSource processes);
+  // Without them claims of vNPUs cannot be prepared. Set before Start().
+  void SetVnpuCalls(VnpuCalls calls);
 
  private:
   absl::StatusOr<kube::ResourceClaim> GetClaim(const ClaimReference& claim, absl::Time deadline);
@@ -109,6 +120,18 @@ class ClaimEngine {
   // What uses one of the chips that the claim is to have alone, although no claim accounts for it;
   // empty if nothing is known of such.
   std::string FindStrayProcess(const ClaimPlan& plan);
+  // vNPUs on a chip that the claim is to have whole; empty if there are none.
+  std::string FindForeignVnpu(const ClaimPlan& plan);
+  std::string FindStray(const ClaimPlan& plan);  // of these two
+  bool VnpuRecovery() const;
+  absl::Status ProvideVnpus(ClaimRecord* record, absl::Time deadline);
+  // Takes back a Prepare that failed and that nobody was answered about.
+  void Undo(const ClaimRecord& record);
+  // Destroys what was made for the claim, before its record goes.
+  absl::Status ReleaseHardware(const std::string& claim_uid);
+  absl::Status WithdrawVnpus(const ClaimRecord& record, absl::Time deadline);
+  absl::StatusOr<std::vector<FileLock>> LockChips(const std::vector<int>& physical_ids,
+                                                  absl::Time deadline);
   // Who holds one of these chips, other than `claim_uid`; empty if nobody.
   absl::StatusOr<std::string> FindHolder(const std::string& claim_uid, const ClaimPlan& plan);
   // As far as the inventory is known.
@@ -143,6 +166,8 @@ class ClaimEngine {
   const Injector injector_;
   const InventorySource inventory_;
   ProcessSource processes_;
+  VnpuCalls vnpu_calls_;
+  std::unique_ptr<ClaimVnpus> vnpus_;
 
   Mutex mutex_;
   CondVar changed_;

@@ -4,11 +4,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <deque>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/core/directory_watch.h"
 #include "base/core/file.h"
+#include "base/core/mutex.h"
+#include "base/runtime/clock.h"
 
 namespace ascend::kubeletplugin {
 namespace {
@@ -107,6 +111,31 @@ HostFiles::Entry HostFiles::Look(const std::string& host_path) const {
 HostFiles::Entry HostFiles::Follow(const std::string& host_path) const {
   const std::optional<Found> found = Find(host_path, /*follow=*/true);
   return found ? found->entry : Entry();
+}
+
+bool HostFiles::WaitFor(const std::string& host_path, absl::Duration timeout) const {
+  const auto there = [&] { return OnePass().Look(host_path).kind != Kind::kMissing; };
+  if (there()) return true;
+  Mutex mutex;
+  CondVar changed;
+  bool change = false;
+  const auto watch =
+      DirectoryWatch::Start(JoinPath(root_, host_path.substr(1, host_path.rfind('/') - 1)), [&] {
+        MutexLock lock(&mutex);
+        change = true;
+        changed.Signal();
+      });
+  // Without a watch (the kernel has no room for one) the directory is looked at again and again.
+  const absl::Duration step = watch.ok() ? absl::InfiniteDuration() : absl::Milliseconds(100);
+  const absl::Duration end = Clock::Real().Monotonic() + timeout;
+  while (!there()) {
+    const absl::Duration left = end - Clock::Real().Monotonic();
+    if (left <= absl::ZeroDuration()) return false;
+    MutexLock lock(&mutex);
+    if (!change) changed.WaitFor(&mutex, std::min(left, step));
+    change = false;
+  }
+  return true;
 }
 
 std::vector<std::string> HostFiles::List(const std::string& host_path) const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace ascend::kubeletplugin {
 
@@ -37,6 +38,10 @@ class HostFiles {
   bool Exists(const std::string& host_path) const {
     return Follow(host_path).kind != Kind::kMissing;
   }
+
+  // Waits until the path's last component is there, whatever it is: for what the kernel makes some
+  // time after it was asked to. False if it is not there in time.
+  bool WaitFor(const std::string& host_path, absl::Duration timeout) const;
 
   // Sorted names; empty if the directory is missing.
   std::vector<std::string> List(const std::string& host_path) const;

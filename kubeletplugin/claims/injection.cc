@@ -22,6 +22,7 @@ constexpr uint32_t kNodeMode = 0660;
 // The chip is in the name: two requests of a claim may meet in one container, where a variable of
 // the same name would replace the other's.
 constexpr char kVariablePrefix[] = "ASCEND_DRA_NPU_";
+constexpr char kVnpuPrefix[] = "ASCEND_DRA_VNPU_";
 constexpr char kPhysicalId[] = "_PHYSICAL_ID=";
 
 // Container path and, where it differs, host path of a node that all chips of a host share.
@@ -116,6 +117,9 @@ std::string ChipNode(const RecordedChip& chip) {
   return absl::StrCat("/dev/davinci", chip.node_number);
 }
 
+// On the host; containers see it as a davinci node.
+std::string VnpuNode(int id) { return absl::StrCat("/dev/vdavinci", id); }
+
 absl::string_view KindName(HostFiles::Kind kind) {
   switch (kind) {
     case HostFiles::Kind::kMissing:
@@ -147,7 +151,8 @@ absl::StatusOr<std::set<unsigned>> Injector::DriverMajors() const {
     const std::vector<absl::string_view> words =
         absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
     unsigned major = 0;
-    if (words.size() == 2 && words[1] == "devdrv-cdev" && absl::SimpleAtoi(words[0], &major)) {
+    if (words.size() == 2 && (words[1] == "devdrv-cdev" || words[1] == "vdevdrv-cdev") &&
+        absl::SimpleAtoi(words[0], &major)) {
       majors.insert(major);
     }
   }
@@ -159,35 +164,57 @@ absl::StatusOr<std::set<unsigned>> Injector::DriverMajors() const {
   return majors;
 }
 
-absl::Status Injector::CheckNodes(const std::vector<RecordedChip>& chips) const {
+absl::Status Injector::CheckNode(const HostFiles& host, const std::string& path,
+                                 unsigned expected_minor, absl::string_view whose,
+                                 const std::set<unsigned>& majors) const {
+  const HostFiles::Entry entry = host.Look(path);
+  if (entry.kind != HostFiles::Kind::kCharacterDevice) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("device node ", path, " ", KindName(entry.kind),
+                     ": check that the Ascend driver on the node runs (npu-smi info) and that "
+                     "the chip has not dropped"));
+  }
+  const unsigned node_major = major(entry.device_number);
+  const unsigned node_minor = minor(entry.device_number);
+  if (majors.count(node_major) == 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "device node ", path, " has major number ", node_major, ", but the driver's is ",
+        *majors.begin(), " (devdrv-cdev in ", options_.proc_devices,
+        "): the node is left over from an older driver load; re-create it or reboot the node"));
+  }
+  if (node_minor != expected_minor) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "device node ", path, " has minor number ", node_minor, ", expected ", expected_minor, " (",
+        whose, "): it belongs to another chip; re-create the node or reboot"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Injector::CheckNodes(const ClaimRecord& record) const {
   ASCEND_ASSIGN_OR_RETURN(const std::set<unsigned> majors, DriverMajors());
   const HostFiles host = host_.OnePass();
-  for (const RecordedChip& chip : chips) {
-    const std::string path = ChipNode(chip);
-    const HostFiles::Entry entry = host.Look(path);
-    if (entry.kind != HostFiles::Kind::kCharacterDevice) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("device node ", path, " ", KindName(entry.kind),
-                       ": check that the Ascend driver on the node runs (npu-smi info) and that "
-                       "the chip has not dropped"));
+  for (const RecordedDevice& device : record.devices) {
+    if (device.vnpu) {
+      ASCEND_RETURN_IF_ERROR(CheckNode(host, VnpuNode(device.vnpu->id),
+                                       static_cast<unsigned>(device.vnpu->id), "the vNPU's id",
+                                       majors));
+      continue;
     }
-    const unsigned node_major = major(entry.device_number);
-    const unsigned node_minor = minor(entry.device_number);
-    if (majors.count(node_major) == 0) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "device node ", path, " has major number ", node_major, ", but the driver's is ",
-          *majors.begin(), " (devdrv-cdev in ", options_.proc_devices,
-          "): the node is left over from an older driver load; re-create it or reboot the node"));
-    }
-    // Minor = physical id on every product; on 950 the name of the node differs from it, so this
-    // is also the probe for its uncertain numbering.
-    if (node_minor != static_cast<unsigned>(chip.physical_id)) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "device node ", path, " has minor number ", node_minor, ", expected ", chip.physical_id,
-          " (the chip's physical id): it belongs to another chip; re-create the node or reboot"));
+    for (const RecordedChip& chip : device.chips) {
+      // Minor = physical id on every product; on 950 the name of the node differs from it, so this
+      // is also the probe for its uncertain numbering.
+      ASCEND_RETURN_IF_ERROR(CheckNode(host, ChipNode(chip),
+                                       static_cast<unsigned>(chip.physical_id),
+                                       "the chip's physical id", majors));
     }
   }
   return absl::OkStatus();
+}
+
+void Injector::WaitForVnpuNodes(const ClaimRecord& record, absl::Duration timeout) const {
+  for (const RecordedDevice& device : record.devices) {
+    if (device.vnpu && !host_.WaitFor(VnpuNode(device.vnpu->id), timeout)) return;
+  }
 }
 
 std::string Injector::DriverRoot(const HostFiles& host) {
@@ -253,10 +280,18 @@ absl::StatusOr<cdi::ContainerEdits> Injector::CommonEdits(Family family) const {
   return edits;
 }
 
-cdi::ContainerEdits Injector::ChipEdits(const std::vector<RecordedChip>& chips) const {
+cdi::ContainerEdits Injector::DeviceEdits(const RecordedDevice& device) const {
   cdi::ContainerEdits edits;
-  for (const RecordedChip& chip : chips) {
-    edits.device_nodes.push_back(Node(ChipNode(chip), ChipNode(chip)));
+  for (const RecordedChip& chip : device.chips) {
+    if (device.vnpu) {
+      // Never the chip's own node: that would be the whole chip.
+      edits.device_nodes.push_back(
+          Node(absl::StrCat("/dev/davinci", device.vnpu->id), VnpuNode(device.vnpu->id)));
+      edits.env.push_back(
+          absl::StrCat(kVnpuPrefix, device.vnpu->id, "_TEMPLATE=", device.vnpu->template_name));
+    } else {
+      edits.device_nodes.push_back(Node(ChipNode(chip), ChipNode(chip)));
+    }
     const std::string prefix = absl::StrCat(kVariablePrefix, chip.physical_id);
     edits.env.push_back(absl::StrCat(prefix, kPhysicalId, chip.physical_id));
     if (!chip.roce_address.empty()) {
@@ -291,7 +326,7 @@ absl::StatusOr<cdi::Spec> Injector::BuildSpec(const std::string& kind, const Cla
     const bool seen = std::any_of(spec.devices.begin(), spec.devices.end(),
                                   [&](const auto& d) { return d.name == device.cdi_device; });
     if (seen) continue;
-    spec.devices.push_back({.name = device.cdi_device, .container_edits = ChipEdits(device.chips)});
+    spec.devices.push_back({.name = device.cdi_device, .container_edits = DeviceEdits(device)});
   }
   for (const MetadataFile& file : metadata) {
     cdi::Device device = {.name = file.cdi_device};

@@ -9,6 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "cdi/spec.h"
 #include "kubeletplugin/claims/device_metadata.h"
 #include "kubeletplugin/claims/host_files.h"
@@ -31,9 +33,13 @@ class Injector {
  public:
   Injector(HostFiles host, InjectionOptions options);
 
-  // Looks at the host's device nodes of these chips, now: each must be a character device of the
-  // driver's major with the chip's minor. Errors name the path, what is wrong and what to do.
-  absl::Status CheckNodes(const std::vector<RecordedChip>& chips) const;
+  // Looks at the host's device nodes of the record's chips and vNPUs, now: each must be a character
+  // device of the driver's major with the minor of its chip or vNPU. Errors name the path, what is
+  // wrong and what to do.
+  absl::Status CheckNodes(const ClaimRecord& record) const;
+  // Waits until the kernel has made the nodes of the record's vNPUs, which it does some time after
+  // the vNPUs themselves, but not longer than `timeout`. CheckNodes() tells what is there then.
+  void WaitForVnpuNodes(const ClaimRecord& record, absl::Duration timeout) const;
 
   // The claim's CDI file. Common edits (control nodes, driver files) appear once per file, outside
   // the devices. Looks at the host for what exists now; kFailedPrecondition if something without
@@ -43,10 +49,12 @@ class Injector {
 
  private:
   absl::StatusOr<cdi::ContainerEdits> CommonEdits(vnpu::Family family) const;
-  cdi::ContainerEdits ChipEdits(const std::vector<RecordedChip>& chips) const;
+  cdi::ContainerEdits DeviceEdits(const RecordedDevice& device) const;
   // Where the driver lies on the host: "/usr/local/Ascend/driver" unless its installer says else.
   static std::string DriverRoot(const HostFiles& host);
   absl::StatusOr<std::set<unsigned>> DriverMajors() const;
+  absl::Status CheckNode(const HostFiles& host, const std::string& path, unsigned expected_minor,
+                         absl::string_view whose, const std::set<unsigned>& majors) const;
 
   const HostFiles host_;
   const InjectionOptions options_;

@@ -125,7 +125,9 @@ class InjectionTest : public ::testing::Test {
     EXPECT_THAT(cdi::WriteJson(*spec), IsOk());
     return *std::move(spec);
   }
-  absl::Status CheckOne(const RecordedChip& chip) { return host_.injector().CheckNodes({chip}); }
+  absl::Status CheckOne(const RecordedChip& chip) {
+    return host_.injector().CheckNodes(Claim({Device("npu", {chip})}));
+  }
 
   TempDir dir_;
   FakeHost host_{dir_.File("host")};
@@ -456,9 +458,12 @@ TEST_F(InjectionTest, EveryChipIsChecked) {
   host_.Chip(0, 0);
   host_.Chip(1, 1);
   const Injector injector = host_.injector();
-  EXPECT_THAT(injector.CheckNodes({}), IsOk());
-  EXPECT_THAT(injector.CheckNodes({Chip(0, Family::kA3), Chip(1, Family::kA3)}), IsOk());
-  EXPECT_THAT(injector.CheckNodes({Chip(0, Family::kA3), Chip(2, Family::kA3)}),
+  const auto check = [&](std::vector<RecordedChip> chips) {
+    return injector.CheckNodes(Claim({Device("npu", std::move(chips))}));
+  };
+  EXPECT_THAT(injector.CheckNodes(Claim({})), IsOk());
+  EXPECT_THAT(check({Chip(0, Family::kA3), Chip(1, Family::kA3)}), IsOk());
+  EXPECT_THAT(check({Chip(0, Family::kA3), Chip(2, Family::kA3)}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("/dev/davinci2")));
 }
 

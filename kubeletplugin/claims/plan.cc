@@ -1,7 +1,6 @@
 #include "kubeletplugin/claims/plan.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -31,18 +30,26 @@ bool Before(const RecordedDevice& a, const RecordedDevice& b) {
 }
 
 // Chips and published form of a device: as it is now, else as it was recorded.
-absl::Status Identify(const std::string& name, const std::map<std::string, NpuDevice>& present,
+absl::Status Identify(const std::string& name, const DeviceOptions& options,
                       const vnpu::Inventory& inventory, const ClaimRecord* recorded,
                       RecordedDevice* device) {
-  if (const auto found = present.find(name); found != present.end()) {
-    for (const vnpu::Chip& chip : found->second.chips) device->chips.push_back(ToRecorded(chip));
-    device->published = ToSliceDevice(found->second, inventory);
+  if (const auto found = FindDevice(inventory, options, name)) {
+    for (const vnpu::Chip& chip : found->chips) device->chips.push_back(ToRecorded(chip));
+    if (found->partition) {
+      device->vnpu = RecordedVnpu{.template_name = found->partition->kind.name,
+                                  .index = found->partition->index,
+                                  .vgroups = found->partition->vgroups,
+                                  .managed = found->partition->vnpu_id < 0,
+                                  .id = found->partition->vnpu_id};
+    }
+    device->published = ToSliceDevice(*found, inventory);
     return absl::OkStatus();
   }
   if (recorded != nullptr) {
     for (const RecordedDevice& known : recorded->devices) {
       if (known.device != name) continue;
       device->chips = known.chips;
+      device->vnpu = known.vnpu;
       device->published = known.published;
       return absl::OkStatus();
     }
@@ -89,11 +96,6 @@ absl::StatusOr<ClaimPlan> MakeClaimPlan(const PlanInputs& inputs, const ClaimRef
                                         const std::vector<kube::DeviceResult>& results,
                                         const vnpu::Inventory& inventory,
                                         const ClaimRecord* recorded) {
-  std::map<std::string, NpuDevice> present;
-  for (NpuDevice& device : DevicesOf(inventory, inputs.devices)) {
-    std::string name = device.name;
-    present.emplace(std::move(name), std::move(device));
-  }
   ClaimPlan plan;
   plan.record.claim_namespace = reference.namespace_name;
   plan.record.claim_name = reference.name;
@@ -102,7 +104,7 @@ absl::StatusOr<ClaimPlan> MakeClaimPlan(const PlanInputs& inputs, const ClaimRef
   plan.record.prepared_at = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", inputs.now, absl::UTCTimeZone());
   plan.record.boot_id = inputs.boot_id;
   std::vector<RecordedDevice>& devices = plan.record.devices;
-  std::set<int> all, exclusive, shared;
+  std::set<int> all, exclusive, shared, divided;
   const std::string& driver = inputs.paths.driver_name();
   for (const kube::DeviceResult& result : results) {
     // "request/subrequest" is answered under the name of the request: that is what containers name.
@@ -123,7 +125,7 @@ absl::StatusOr<ClaimPlan> MakeClaimPlan(const PlanInputs& inputs, const ClaimRef
       continue;
     }
     RecordedDevice device;
-    ASCEND_RETURN_IF_ERROR(Identify(result.device, present, inventory, recorded, &device));
+    ASCEND_RETURN_IF_ERROR(Identify(result.device, inputs.devices, inventory, recorded, &device));
     device.requests = {request};
     if (request != result.request) device.subrequests = {result.request};
     device.shared_use_expected = config.shared_use_expected;
@@ -141,7 +143,8 @@ absl::StatusOr<ClaimPlan> MakeClaimPlan(const PlanInputs& inputs, const ClaimRef
     for (const RecordedChip& chip : device.chips) {
       all.insert(chip.physical_id);
       if (device.admin_access) continue;
-      (device.share_id.empty() ? exclusive : shared).insert(chip.physical_id);
+      std::set<int>& ids = device.vnpu ? divided : device.share_id.empty() ? exclusive : shared;
+      ids.insert(chip.physical_id);
     }
     devices.push_back(std::move(device));
   }
@@ -149,7 +152,20 @@ absl::StatusOr<ClaimPlan> MakeClaimPlan(const PlanInputs& inputs, const ClaimRef
   plan.physical_ids.assign(all.begin(), all.end());
   plan.exclusive_ids.assign(exclusive.begin(), exclusive.end());
   plan.shared_ids.assign(shared.begin(), shared.end());
+  plan.divided_ids.assign(divided.begin(), divided.end());
   return plan;
+}
+
+bool Conflict(const RecordedDevice& one, const RecordedDevice& other) {
+  if (one.admin_access || other.admin_access) return false;
+  const bool same_chip = std::any_of(one.chips.begin(), one.chips.end(), [&](const auto& a) {
+    return std::any_of(other.chips.begin(), other.chips.end(),
+                       [&](const auto& b) { return a.physical_id == b.physical_id; });
+  });
+  if (!same_chip) return false;
+  if (one.vnpu && other.vnpu) return one.device == other.device;
+  if (one.vnpu || other.vnpu) return true;
+  return one.share_id.empty() || other.share_id.empty();
 }
 
 bool SameAllocation(const ClaimRecord& a, const ClaimRecord& b) {
@@ -163,9 +179,14 @@ bool SameAllocation(const ClaimRecord& a, const ClaimRecord& b) {
 void KeepKnownFacts(const ClaimRecord& recorded, ClaimRecord* record) {
   if (!recorded.prepared_at.empty()) record->prepared_at = recorded.prepared_at;
   record->unknown_members = recorded.unknown_members;
+  if (recorded.has_managed_vnpus()) {  // their ids are those of that boot, and so is an intent
+    record->state = recorded.state;
+    record->boot_id = recorded.boot_id;
+  }
   for (size_t i = 0; i < record->devices.size() && i < recorded.devices.size(); ++i) {
     RecordedDevice& device = record->devices[i];
     device.published = recorded.devices[i].published;  // as it was when it was allocated
+    if (const auto& made = recorded.devices[i].vnpu; made && made->managed) device.vnpu = made;
     for (RecordedChip& chip : device.chips) {
       for (const RecordedChip& old : recorded.devices[i].chips) {
         if (old.physical_id != chip.physical_id) continue;

@@ -28,6 +28,7 @@ struct ClaimPlan {
   std::vector<int> physical_ids;   // of all chips, ascending, unique
   std::vector<int> exclusive_ids;  // of those that nobody else may use
   std::vector<int> shared_ids;     // of those that other shares may use, but no exclusive claim
+  std::vector<int> divided_ids;    // of those of which the claim has a part
 };
 
 struct PlanInputs {
@@ -52,6 +53,9 @@ absl::StatusOr<ClaimPlan> MakeClaimPlan(const PlanInputs& inputs, const ClaimRef
                                         const std::vector<kube::DeviceResult>& results,
                                         const vnpu::Inventory& inventory,
                                         const ClaimRecord* recorded);
+
+// Whether the claims may not have both at the same time: the same chip, or the same part of it.
+bool Conflict(const RecordedDevice& one, const RecordedDevice& other);
 
 bool SameAllocation(const ClaimRecord& a, const ClaimRecord& b);
 

@@ -1,5 +1,6 @@
 #include "kubeletplugin/claims/record.h"
 
+#include <algorithm>
 #include <array>
 
 #include "absl/strings/match.h"
@@ -14,6 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr absl::string_view kChecksumPrefix = "crc32c:";
 constexpr char kCompleted[] = "Completed";
+constexpr char kStarted[] = "Started";
 
 std::array<uint32_t, 256> MakeCrcTable() {
   std::array<uint32_t, 256> table{};
@@ -39,8 +41,8 @@ class Reader {
     if (!value->is_string()) return Fail(name, "is no string"), "";
     return value->get<std::string>();
   }
-  int Int(const char* name) {
-    const nlohmann::json* value = Find(name, true);
+  int Int(const char* name, bool required = true) {
+    const nlohmann::json* value = Find(name, required);
     if (value == nullptr) return -1;
     if (!value->is_number_integer()) return Fail(name, "is no integer"), -1;
     return value->get<int>();
@@ -58,6 +60,14 @@ class Reader {
       strings.push_back(value.get<std::string>());
     }
     return strings;
+  }
+  std::vector<int> Ints(const char* name) {
+    std::vector<int> numbers;
+    for (const nlohmann::json& value : Array(name)) {
+      if (!value.is_number_integer()) return Fail(name, "is no list of integers"), numbers;
+      numbers.push_back(value.get<int>());
+    }
+    return numbers;
   }
   std::map<std::string, std::string> StringMap(const char* name) {
     std::map<std::string, std::string> map;
@@ -115,6 +125,17 @@ Json ToJson(const RecordedChip& chip) {
   return json;
 }
 
+Json ToJson(const RecordedVnpu& vnpu) {
+  Json json = {{"template", vnpu.template_name}, {"index", vnpu.index}};
+  if (!vnpu.vgroups.empty()) json["vgroups"] = vnpu.vgroups;
+  json["managed"] = vnpu.managed;
+  if (vnpu.id >= 0) json["id"] = vnpu.id;
+  if (vnpu.vgroup >= 0) json["vgroup"] = vnpu.vgroup;
+  if (vnpu.wanted_id >= 0) json["wantedID"] = vnpu.wanted_id;
+  if (!vnpu.ids_before.empty()) json["idsBefore"] = vnpu.ids_before;
+  return json;
+}
+
 Json ToJson(const RecordedDevice& device) {
   Json json = {{"requests", device.requests}, {"pool", device.pool}, {"device", device.device}};
   if (!device.share_id.empty()) json["shareID"] = device.share_id;
@@ -125,6 +146,7 @@ Json ToJson(const RecordedDevice& device) {
   json["cdiDevice"] = device.cdi_device;
   json["chips"] = Json::array();
   for (const RecordedChip& chip : device.chips) json["chips"].push_back(ToJson(chip));
+  if (device.vnpu) json["vnpu"] = ToJson(*device.vnpu);
   json["published"] = kube::ToJson(device.published);
   return json;
 }
@@ -140,6 +162,21 @@ absl::StatusOr<RecordedChip> ParseChip(const nlohmann::json& json) {
   chip.roce_address = reader.String("roceAddress");
   ASCEND_RETURN_IF_ERROR(reader.status());
   return chip;
+}
+
+absl::StatusOr<RecordedVnpu> ParseVnpu(const nlohmann::json& json) {
+  Reader reader(json, "devices[].vnpu.");
+  RecordedVnpu vnpu;
+  vnpu.template_name = reader.String("template", true);
+  vnpu.index = reader.Int("index");
+  vnpu.vgroups = reader.Ints("vgroups");
+  vnpu.managed = reader.Bool("managed");
+  vnpu.id = reader.Int("id", false);
+  vnpu.vgroup = reader.Int("vgroup", false);
+  vnpu.wanted_id = reader.Int("wantedID", false);
+  vnpu.ids_before = reader.Ints("idsBefore");
+  ASCEND_RETURN_IF_ERROR(reader.status());
+  return vnpu;
 }
 
 absl::StatusOr<RecordedDevice> ParseDevice(const nlohmann::json& json) {
@@ -158,6 +195,9 @@ absl::StatusOr<RecordedDevice> ParseDevice(const nlohmann::json& json) {
     ASCEND_ASSIGN_OR_RETURN(RecordedChip parsed, ParseChip(chip));
     device.chips.push_back(std::move(parsed));
   }
+  if (json.is_object() && json.contains("vnpu")) {
+    ASCEND_ASSIGN_OR_RETURN(device.vnpu, ParseVnpu(json["vnpu"]));
+  }
   const nlohmann::json& published = reader.Object("published");
   ASCEND_RETURN_IF_ERROR(reader.status());
   absl::StatusOr<kube::SliceDevice> slice_device = kube::ParseSliceDevice(published);
@@ -172,8 +212,9 @@ Json ToJson(const ClaimRecord& record) {
                 {"name", record.claim_name},
                 {"uid", record.claim_uid}};
   if (!record.pod_claim_name.empty()) claim["podClaimName"] = record.pod_claim_name;
-  Json json = {
-      {"formatVersion", kRecordFormatVersion}, {"state", kCompleted}, {"claim", std::move(claim)}};
+  Json json = {{"formatVersion", kRecordFormatVersion},
+               {"state", record.state == ClaimState::kStarted ? kStarted : kCompleted},
+               {"claim", std::move(claim)}};
   if (!record.prepared_at.empty()) json["preparedAt"] = record.prepared_at;
   json["bootID"] = record.boot_id;
   json["devices"] = Json::array();
@@ -245,6 +286,12 @@ uint32_t Crc32c(absl::string_view bytes) {
 
 std::string ClaimRecord::claim() const { return absl::StrCat(claim_namespace, "/", claim_name); }
 
+bool ClaimRecord::has_managed_vnpus() const {
+  return std::any_of(devices.begin(), devices.end(), [](const RecordedDevice& device) {
+    return device.vnpu.has_value() && device.vnpu->managed;
+  });
+}
+
 std::string SerializeRecord(const ClaimRecord& record) {
   Json json = ToJson(record);
   if (!record.unknown_members.empty()) {
@@ -284,7 +331,8 @@ absl::StatusOr<ClaimRecord> ParseRecord(absl::string_view bytes) {
   const nlohmann::json& claim_json = reader.Object("claim");
   const nlohmann::json& devices = reader.Array("devices");
   ASCEND_RETURN_IF_ERROR(reader.status());
-  if (version != kRecordFormatVersion || state != kCompleted) {
+  record.state = state == kStarted ? ClaimState::kStarted : ClaimState::kCompleted;
+  if (version != kRecordFormatVersion || (state != kCompleted && state != kStarted)) {
     return absl::UnimplementedError(
         absl::StrCat("record has format version ", version, ", state ", state,
                      ": a newer driver wrote it, run that version or a newer one"));

@@ -10,6 +10,7 @@
 #define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_H_
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,23 @@ struct RecordedChip {
   friend bool operator==(const RecordedChip&, const RecordedChip&) = default;
 };
 
+// A partition that a claim was given, or is to be given.
+struct RecordedVnpu {
+  std::string template_name;
+  int index = 0;             // in the device's name
+  std::vector<int> vgroups;  // of our account; partitions that share one share one on the chip
+  // False: an administrator made it (static mode), and nobody here destroys it.
+  bool managed = true;
+  // Of /dev/vdavinciN; valid for the record's boot id only. -1 = the record is a mere intent.
+  int id = -1;
+  int vgroup = -1;  // the hardware's; -1 = none
+  // Of an intent: the id that was asked for (-1 = any), and the ids that the chip had before. What
+  // is new since then may be ours even if nobody heard the answer.
+  int wanted_id = -1;
+  std::vector<int> ids_before;
+  friend bool operator==(const RecordedVnpu&, const RecordedVnpu&) = default;
+};
+
 // One allocation result of ours. The key is (pool, device, share_id).
 struct RecordedDevice {
   std::vector<std::string> requests;  // base names, in the order of the allocation
@@ -47,13 +65,19 @@ struct RecordedDevice {
   bool shared_use_expected = false;  // NpuConfig: several containers may use it at the same time
   std::string cdi_device;            // name in the claim's CDI file
   std::vector<RecordedChip> chips;
+  std::optional<RecordedVnpu> vnpu;  // a partition of the only chip
   // As it was published when it was prepared: stays in the slice while the claim lives, also after
   // the chip is gone and after a restart.
   kube::SliceDevice published;
   friend bool operator==(const RecordedDevice&, const RecordedDevice&) = default;
 };
 
+// kStarted: hardware may have been changed for the claim, and nothing was answered yet. Written
+// before that, so that a crash leaves nothing without an owner.
+enum class ClaimState { kStarted, kCompleted };
+
 struct ClaimRecord {
+  ClaimState state = ClaimState::kCompleted;
   std::string claim_namespace;
   std::string claim_name;
   std::string claim_uid;
@@ -65,6 +89,8 @@ struct ClaimRecord {
   // the record; empty = none. True of the same devices only.
   std::string unknown_members;
 
+  // Whether the driver made, or is to make, vNPUs for it.
+  bool has_managed_vnpus() const;
   // "namespace/name", for people.
   std::string claim() const;
   friend bool operator==(const ClaimRecord&, const ClaimRecord&) = default;

@@ -1,6 +1,7 @@
 #include "kubeletplugin/claims/record.h"
 
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -64,6 +65,49 @@ TEST(RecordTest, RoundTrip) {
   admin.devices[0].admin_access = true;
   admin.devices[0].share_id = "deadbeef-0000-4000-8000-000000000000";
   EXPECT_THAT(ParseRecord(SerializeRecord(admin)), IsOkAndHolds(admin));
+}
+
+ClaimRecord Divided() {
+  ClaimRecord record = Example();
+  RecordedDevice& device = record.devices[0];
+  device.device = device.published.name = "npu-3-vir01-2";
+  device.vnpu =
+      RecordedVnpu{.template_name = "vir01", .index = 2, .vgroups = {1}, .id = 150, .vgroup = 3};
+  device.published.consumes_counters = {
+      {.name = "npu-3", .counters = {{"aicore", "1"}, {"memory", "3Gi"}}}};
+  return record;
+}
+
+TEST(RecordTest, RoundTripOfParts) {
+  EXPECT_FALSE(Example().has_managed_vnpus());
+  EXPECT_TRUE(Divided().has_managed_vnpus());
+  EXPECT_THAT(ParseRecord(SerializeRecord(Divided())), IsOkAndHolds(Divided()));
+  ClaimRecord intent = Divided();
+  intent.state = ClaimState::kStarted;
+  intent.devices[0].vnpu->id = intent.devices[0].vnpu->vgroup = -1;
+  intent.devices[0].vnpu->wanted_id = 151;
+  intent.devices[0].vnpu->ids_before = {148, 150};
+  EXPECT_THAT(ParseRecord(SerializeRecord(intent)), IsOkAndHolds(intent));
+  ClaimRecord fixed = Divided();
+  fixed.devices[0].vnpu->managed = false;
+  EXPECT_THAT(ParseRecord(SerializeRecord(fixed)), IsOkAndHolds(fixed));
+  EXPECT_FALSE(fixed.has_managed_vnpus());
+}
+
+TEST(RecordTest, WrongMembersOfPartsAreNamed) {
+  std::string line = SerializeRecord(Divided());
+  line.resize(line.find('\n'));
+  for (const auto& [from, to, name] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{
+           {R"("template":"vir01")", R"("template":1)", "vnpu.template"},
+           {R"("index":2)", R"("index":"2")", "vnpu.index"},
+           {R"("vgroups":[1])", R"("vgroups":["1"])", "vnpu.vgroups"},
+           {R"("managed":true)", R"("managed":1)", "vnpu.managed"},
+           {R"("id":150)", R"("id":[])", "vnpu.id"}}) {
+    ASSERT_THAT(line, HasSubstr(from));
+    EXPECT_THAT(ParseRecord(WithChecksum(absl::StrReplaceAll(line, {{from, to}}))),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr(name)));
+  }
 }
 
 std::string Golden(const std::string& name) {
@@ -230,8 +274,8 @@ TEST(RecordTest, NewerFormatIsToldFromDamage) {
   EXPECT_THAT(ParseRecord(WithChecksum(
                   absl::StrReplaceAll(line, {{"\"formatVersion\":1", "\"formatVersion\":2"}}))),
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("newer driver")));
-  EXPECT_THAT(ParseRecord(WithChecksum(absl::StrReplaceAll(line, {{"Completed", "Started"}}))),
-              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("state Started")));
+  EXPECT_THAT(ParseRecord(WithChecksum(absl::StrReplaceAll(line, {{"Completed", "Paused"}}))),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("state Paused")));
 }
 
 }  // namespace

@@ -26,6 +26,19 @@ absl::Status ReadAttribute(const JsonReader& attribute, const char* kind, Attrib
   return absl::OkStatus();
 }
 
+absl::Status ReadCounterSet(const JsonReader& object, const char* name, CounterSet* set) {
+  ASCEND_RETURN_IF_ERROR(object.Read(name, &set->name));
+  return object.ObjectMap("counters", [&](const std::string& counter, const JsonReader& value) {
+    return value.Read("value", &set->counters[counter]);
+  });
+}
+
+Json ToJson(const CounterSet& set, const char* name) {
+  Json counters = Json::object();
+  for (const auto& [counter, value] : set.counters) counters[counter] = {{"value", value}};
+  return {{name, set.name}, {"counters", std::move(counters)}};
+}
+
 absl::Status ReadDevice(const JsonReader& object, SliceDevice* device) {
   ASCEND_RETURN_IF_ERROR(object.Read("name", &device->name));
   ASCEND_RETURN_IF_ERROR(
@@ -49,6 +62,9 @@ absl::Status ReadDevice(const JsonReader& object, SliceDevice* device) {
       object.ObjectMap("capacity", [&](const std::string& name, const JsonReader& capacity) {
         return capacity.Read("value", &device->capacity[name]);
       }));
+  ASCEND_RETURN_IF_ERROR(object.Objects("consumesCounters", [&](const JsonReader& element) {
+    return ReadCounterSet(element, "counterSet", &device->consumes_counters.emplace_back());
+  }));
   return object.Objects("taints", [&](const JsonReader& element) {
     DeviceTaint& taint = device->taints.emplace_back();
     absl::Status status = element.Read("key", &taint.key);
@@ -88,6 +104,9 @@ absl::Status ReadSpec(const JsonReader& spec, ResourceSlice* slice) {
   ASCEND_RETURN_IF_ERROR(spec.Read("nodeName", &slice->node_name));
   ASCEND_RETURN_IF_ERROR(
       spec.Object("pool", [&](const JsonReader& pool) { return ReadPool(pool, slice); }));
+  ASCEND_RETURN_IF_ERROR(spec.Objects("sharedCounters", [&](const JsonReader& set) {
+    return ReadCounterSet(set, "name", &slice->shared_counters.emplace_back());
+  }));
   return spec.Objects("devices", [&](const JsonReader& device) {
     return ReadDevice(device, &slice->devices.emplace_back());
   });
@@ -109,6 +128,9 @@ Json ToJson(const SliceDevice& device) {
   Json object = {{"name", device.name}};
   for (const auto& [name, value] : device.attributes) object["attributes"][name] = ToJson(value);
   for (const auto& [name, value] : device.capacity) object["capacity"][name] = {{"value", value}};
+  for (const CounterSet& set : device.consumes_counters) {
+    object["consumesCounters"].push_back(ToJson(set, "counterSet"));
+  }
   for (const DeviceTaint& taint : device.taints) object["taints"].push_back(ToJson(taint));
   return object;
 }
@@ -124,19 +146,22 @@ Json ToJson(const ResourceSlice& slice) {
                                            {"uid", slice.owner_node.uid},
                                            {"controller", true}});
   }
-  Json devices = Json::array();
-  for (const SliceDevice& device : slice.devices) devices.push_back(ToJson(device));
+  Json spec = {{"driver", slice.driver},
+               {"nodeName", slice.node_name},
+               {"pool",
+                {{"name", slice.pool_name},
+                 {"generation", slice.pool_generation},
+                 {"resourceSliceCount", slice.pool_slice_count}}},
+               {"devices", Json::array()}};
+  for (const CounterSet& set : slice.shared_counters) {
+    spec["sharedCounters"].push_back(ToJson(set, "name"));
+  }
+  for (const SliceDevice& device : slice.devices) spec["devices"].push_back(ToJson(device));
+  if (!slice.shared_counters.empty() && slice.devices.empty()) spec.erase("devices");
   return {{"apiVersion", "resource.k8s.io/v1"},
           {"kind", "ResourceSlice"},
           {"metadata", std::move(metadata)},
-          {"spec",
-           {{"driver", slice.driver},
-            {"nodeName", slice.node_name},
-            {"pool",
-             {{"name", slice.pool_name},
-              {"generation", slice.pool_generation},
-              {"resourceSliceCount", slice.pool_slice_count}}},
-            {"devices", std::move(devices)}}}};
+          {"spec", std::move(spec)}};
 }
 
 absl::StatusOr<ResourceSlice> ParseResourceSlice(const Json& object) {

@@ -28,10 +28,21 @@ struct DeviceTaint {
   friend bool operator==(const DeviceTaint&, const DeviceTaint&) = default;
 };
 
+// Counter name -> canonical quantity.
+using CounterValues = std::map<std::string, std::string>;
+
+// What the devices of one chip share: the scheduler allocates no more of it than there is.
+struct CounterSet {
+  std::string name;
+  CounterValues counters;
+  friend bool operator==(const CounterSet&, const CounterSet&) = default;
+};
+
 struct SliceDevice {
   std::string name;
   std::map<std::string, AttributeValue> attributes;  // "name" or "domain/name"
   std::map<std::string, std::string> capacity;       // name -> canonical quantity
+  std::vector<CounterSet> consumes_counters;         // by the name of the pool's counter set
   std::vector<DeviceTaint> taints;
   friend bool operator==(const SliceDevice&, const SliceDevice&) = default;
 };
@@ -51,6 +62,8 @@ struct ResourceSlice {
   std::string pool_name;
   int64_t pool_generation = 0;
   int64_t pool_slice_count = 1;
+  // Since 1.35 a slice has one of the two; a device consumes sets of its whole pool.
+  std::vector<CounterSet> shared_counters;
   std::vector<SliceDevice> devices;
 };
 

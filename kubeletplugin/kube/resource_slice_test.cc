@@ -85,7 +85,7 @@ TEST(ResourceSliceTest, DropsWhatItDoesNotKnow) {
   const auto slice = ParseResourceSlice(Json::parse(R"({
     "metadata": {"name": "s", "managedFields": 1,
       "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d-1"}]},
-    "spec": {"allNodes": true, "sharedCounters": 7, "devices": [
+    "spec": {"allNodes": true, "perDeviceNodeSelection": 7, "devices": [
       {"name": "a", "consumesCounters": [], "taints": null,
        "attributes": {"list": {"ints": [1]}, "dropped": {}, "kept": {"int": 18446744073709551, "ints": null}},
        "capacity": {"memory": {"value": "1Gi", "requestPolicy": {}}}}]}})"));
@@ -113,36 +113,62 @@ TEST_P(ParseWrongSliceTest, NamesTheMember) {
 #define DEVICE(text) R"({"spec":{"devices":[{"name":"a"},)" text "]}}"
 INSTANTIATE_TEST_SUITE_P(
     All, ParseWrongSliceTest,
-    ::testing::Values(Wrong{"[]", "not an object"}, Wrong{"null", "not an object"},
-                      Wrong{R"({"metadata":1})", "metadata: not an object"},
-                      Wrong{R"({"metadata":{"name":1}})", "metadata.name: not a string"},
-                      Wrong{R"({"metadata":{"ownerReferences":[1]}})",
-                            "metadata.ownerReferences[0]: not an object"},
-                      Wrong{R"({"metadata":{"ownerReferences":[{"kind":true}]}})",
-                            "metadata.ownerReferences[0].kind: not a string"},
-                      Wrong{R"({"spec":{"pool":{"generation":"1"}}})",
-                            "spec.pool.generation: not a 64-bit integer"},
-                      Wrong{R"({"spec":{"pool":{"generation":1.5}}})",
-                            "spec.pool.generation: not a 64-bit integer"},
-                      Wrong{R"({"spec":{"pool":{"resourceSliceCount":18446744073709551615}}})",
-                            "spec.pool.resourceSliceCount: not a 64-bit integer"},
-                      Wrong{R"({"spec":{"devices":{}}})", "spec.devices: not an array"},
-                      Wrong{DEVICE("null"), "spec.devices[1]: not an object"},
-                      Wrong{DEVICE(R"({"name":[]})"), "spec.devices[1].name: not a string"},
-                      Wrong{DEVICE(R"({"attributes":[]})"),
-                            "spec.devices[1].attributes: not an object"},
-                      Wrong{DEVICE(R"({"attributes":{"x.y/z":1}})"),
-                            "spec.devices[1].attributes.x.y/z: not an object"},
-                      Wrong{DEVICE(R"({"attributes":{"a":{"int":"1"}}})"),
-                            "spec.devices[1].attributes.a.int: not a 64-bit integer"},
-                      Wrong{DEVICE(R"({"attributes":{"a":{"bool":0}}})"),
-                            "spec.devices[1].attributes.a.bool: not a boolean"},
-                      Wrong{DEVICE(R"({"attributes":{"a":{"version":{}}}})"),
-                            "spec.devices[1].attributes.a.version: not a string"},
-                      Wrong{DEVICE(R"({"capacity":{"memory":{"value":1}}})"),
-                            "spec.devices[1].capacity.memory.value: not a string"},
-                      Wrong{DEVICE(R"({"taints":[{"effect":1}]})"),
-                            "spec.devices[1].taints[0].effect: not a string"}));
+    ::testing::Values(
+        Wrong{"[]", "not an object"}, Wrong{"null", "not an object"},
+        Wrong{R"({"metadata":1})", "metadata: not an object"},
+        Wrong{R"({"metadata":{"name":1}})", "metadata.name: not a string"},
+        Wrong{R"({"metadata":{"ownerReferences":[1]}})",
+              "metadata.ownerReferences[0]: not an object"},
+        Wrong{R"({"metadata":{"ownerReferences":[{"kind":true}]}})",
+              "metadata.ownerReferences[0].kind: not a string"},
+        Wrong{R"({"spec":{"pool":{"generation":"1"}}})",
+              "spec.pool.generation: not a 64-bit integer"},
+        Wrong{R"({"spec":{"pool":{"generation":1.5}}})",
+              "spec.pool.generation: not a 64-bit integer"},
+        Wrong{R"({"spec":{"pool":{"resourceSliceCount":18446744073709551615}}})",
+              "spec.pool.resourceSliceCount: not a 64-bit integer"},
+        Wrong{R"({"spec":{"devices":{}}})", "spec.devices: not an array"},
+        Wrong{DEVICE("null"), "spec.devices[1]: not an object"},
+        Wrong{DEVICE(R"({"name":[]})"), "spec.devices[1].name: not a string"},
+        Wrong{DEVICE(R"({"attributes":[]})"), "spec.devices[1].attributes: not an object"},
+        Wrong{DEVICE(R"({"attributes":{"x.y/z":1}})"),
+              "spec.devices[1].attributes.x.y/z: not an object"},
+        Wrong{DEVICE(R"({"attributes":{"a":{"int":"1"}}})"),
+              "spec.devices[1].attributes.a.int: not a 64-bit integer"},
+        Wrong{DEVICE(R"({"attributes":{"a":{"bool":0}}})"),
+              "spec.devices[1].attributes.a.bool: not a boolean"},
+        Wrong{DEVICE(R"({"attributes":{"a":{"version":{}}}})"),
+              "spec.devices[1].attributes.a.version: not a string"},
+        Wrong{DEVICE(R"({"capacity":{"memory":{"value":1}}})"),
+              "spec.devices[1].capacity.memory.value: not a string"},
+        Wrong{R"({"spec":{"sharedCounters":7}})", "spec.sharedCounters: not an array"},
+        Wrong{R"({"spec":{"sharedCounters":[{"counters":{"a":{"value":1}}}]}})",
+              "spec.sharedCounters[0].counters.a.value: not a string"},
+        Wrong{DEVICE(R"({"consumesCounters":[{"counterSet":1}]})"),
+              "spec.devices[1].consumesCounters[0].counterSet: not a string"},
+        Wrong{DEVICE(R"({"taints":[{"effect":1}]})"),
+              "spec.devices[1].taints[0].effect: not a string"}));
+
+// Since 1.35 a slice has devices or counter sets.
+TEST(ResourceSliceTest, CounterSetsAndTheirConsumers) {
+  ResourceSlice counters = FullSlice();
+  counters.devices.clear();
+  counters.shared_counters = {{"npu-0", {{"aicore", "20"}, {"memory", "28Gi"}}}};
+  const Json json = ToJson(counters);
+  EXPECT_FALSE(json["spec"].contains("devices"));
+  EXPECT_EQ(json["spec"]["sharedCounters"], Json::parse(R"([{"name": "npu-0",
+      "counters": {"aicore": {"value": "20"}, "memory": {"value": "28Gi"}}}])"));
+  const auto read = ParseResourceSlice(json);
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->shared_counters, counters.shared_counters);
+
+  ResourceSlice devices = FullSlice();
+  devices.devices[0].consumes_counters = {{"npu-0", {{"aicore", "5"}}}};
+  const Json device = ToJson(devices)["spec"]["devices"][0];
+  EXPECT_EQ(device["consumesCounters"],
+            Json::parse(R"([{"counterSet": "npu-0", "counters": {"aicore": {"value": "5"}}}])"));
+  EXPECT_THAT(ParseSliceDevice(device), IsOkAndHolds(devices.devices[0]));
+}
 
 TEST(ParseSliceDeviceTest, ReadsOneDeviceAlone) {
   const SliceDevice device = FullSlice().devices[0];

@@ -21,6 +21,10 @@ void FillDevice(const RecordedDevice& from, api::Device* to) {
     to->add_physical_ids(chip.physical_id);
     to->add_uuids(chip.uuid);
   }
+  if (from.vnpu) {
+    to->set_vnpu_template(from.vnpu->template_name);
+    to->set_vnpu_id(from.vnpu->id);
+  }
 }
 
 // But for what changes without anything having happened.
@@ -41,6 +45,7 @@ void JoinAllocations(const RecordStore::Contents& contents, const std::vector<Co
     by_claim[{use.pod_namespace, use.claim_name}].push_back(&use);
   }
   for (const auto& record : contents.records) {
+    if (record->state == ClaimState::kStarted) continue;  // nothing is prepared yet
     api::Claim* claim = snapshot->add_claims();
     claim->set_namespace_(record->claim_namespace);
     claim->set_name(record->claim_name);

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "kubeletplugin/slices/limits.h"
 
 namespace ascend::kubeletplugin {
@@ -43,6 +45,7 @@ std::optional<std::string> TaintLevel(const NpuDevice& device, bool health_known
         consider(5, "absent");
         break;
     }
+    if (!chip.stuck.empty()) consider(2, "stuck");
     if (busy_chips.count(chip.physical_id) != 0) consider(2, "busy");
     // A chip that does not tell its memory is not well, and what it has must not be guessed.
     if (chip.memory_mib <= 0) consider(1, "unknown");
@@ -68,6 +71,14 @@ std::string LevelOfWithdrawn(const RecordedDevice& device, const vnpu::Inventory
     found.chips.push_back(*chip);
   }
   return TaintLevel(found, health_known, {}).value_or("withdrawn");
+}
+
+// Of a quantity that ToCounterSet() made.
+int64_t CounterValue(absl::string_view quantity) {
+  const int64_t unit = absl::ConsumeSuffix(&quantity, "Gi") ? 1024 : 1;
+  if (unit == 1) absl::ConsumeSuffix(&quantity, "Mi");
+  int64_t value = 0;
+  return absl::SimpleAtoi(quantity, &value) ? value * unit : 0;
 }
 
 // The API takes 253 characters.
@@ -114,93 +125,222 @@ std::set<int> BusyChips::Update(const vnpu::Inventory* inventory, const ClaimRec
   return counting;
 }
 
-SlicePlan BuildSlices(const SliceInputs& inputs) {
+namespace {
+
+// Who holds what, of the chips of the node.
+struct Holdings {
   // Admin access holds nothing: such a device may change and leave with its chip.
-  std::map<std::string, const RecordedDevice*> held;
-  std::map<int, std::string> holder_of_chip;  // physical id -> name of the device that holds it
-  for (const auto& record : inputs.records) {
-    for (const RecordedDevice& device : record->devices) {
-      if (device.admin_access) continue;
-      held.try_emplace(device.device, &device);
-      for (const RecordedChip& chip : device.chips) {
-        holder_of_chip[chip.physical_id] = device.device;
+  explicit Holdings(const ClaimRecords& records) {
+    for (const auto& record : records) {
+      for (const RecordedDevice& device : record->devices) {
+        if (device.admin_access || !devices.try_emplace(device.device, &device).second) continue;
+        for (const RecordedChip& chip : device.chips) {
+          (device.vnpu ? divided : whole).insert(chip.physical_id);
+        }
+        for (const kube::CounterSet& set : device.published.consumes_counters) {
+          for (const auto& [name, quantity] : set.counters) {
+            live[set.name][name] += CounterValue(quantity);
+          }
+        }
       }
     }
   }
 
-  SlicePlan plan;
-  // By physical ids, the order published; by name what has none in it.
-  std::map<std::pair<std::vector<int>, std::string>, kube::SliceDevice> devices;
-  const auto add = [&](const std::string& name, kube::SliceDevice device,
-                       const std::optional<std::string>& level) {
+  std::map<std::string, const RecordedDevice*> devices;  // by name
+  std::set<int> whole, divided;                          // physical ids
+  std::map<std::string, vnpu::Counters> live;            // by counter set
+};
+
+class Builder {
+ public:
+  explicit Builder(const SliceInputs& inputs) : inputs_(inputs), held_(inputs.records) {
+    DeviceOptions options = inputs.devices;
+    if (!inputs.server_keeps_counters && options.vnpu_mode == VnpuMode::kDynamic) {
+      options.vnpu_mode = VnpuMode::kOff;
+      plan_.warnings.push_back(
+          "the API server does not store counters (feature gate DRAPartitionableDevices), without "
+          "which parts of chips cannot be offered: whole chips are offered");
+    }
+    if (inputs.inventory != nullptr) node_ = DevicesOf(*inputs.inventory, options);
+    plan_.warnings.insert(plan_.warnings.end(), node_.warnings.begin(), node_.warnings.end());
+    FindFrozenChips(options);
+  }
+
+  SlicePlan Run() {
+    std::set<std::string> offered;
+    for (const NpuDevice& device : node_.devices) {
+      if (Offer(device)) offered.insert(device.name);
+    }
+    for (const auto& [name, device] : held_.devices) {
+      if (offered.count(name) != 0) continue;
+      Add(device->chips.empty() ? -1 : device->chips.front().physical_id, device->published, name,
+          LevelOfWithdrawn(*device, inputs_.inventory.get(), inputs_.health_known));
+    }
+    std::stable_sort(devices_.begin(), devices_.end(),
+                     [](const Entry& a, const Entry& b) { return a.group < b.group; });
+    AddCounterSlices();
+    AddDeviceSlices();
+    for (kube::ResourceSlice& slice : plan_.slices) {
+      slice.pool_slice_count = static_cast<int64_t>(plan_.slices.size());
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  struct Entry {
+    int group;  // lowest physical id of those that share devices
+    kube::SliceDevice device;
+  };
+
+  // A held device that is not what would be offered now.
+  void FindFrozenChips(const DeviceOptions& options) {
+    std::map<std::string, const NpuDevice*> by_name;
+    for (const NpuDevice& device : node_.devices) by_name[device.name] = &device;
+    for (const auto& [name, device] : held_.devices) {
+      const auto same = by_name.find(name);
+      std::optional<NpuDevice> unlisted;  // of a template that is no longer on offer
+      if (same == by_name.end() && device->vnpu && inputs_.inventory != nullptr) {
+        unlisted = FindDevice(*inputs_.inventory, options, name);
+      }
+      const NpuDevice* now = same != by_name.end() ? same->second : unlisted ? &*unlisted : nullptr;
+      if (now != nullptr && now->consumes == device->published.consumes_counters) continue;
+      for (const RecordedChip& chip : device->chips) frozen_.insert(chip.physical_id);
+    }
+  }
+
+  // Whether parts are on the chip that no claim has, or that are offered one by one.
+  bool DividedByOthers(int physical_id) const {
+    if (inputs_.foreign_vnpus.count(physical_id) != 0) return true;
+    if (inputs_.devices.vnpu_mode != VnpuMode::kStatic) return false;
+    return std::any_of(inputs_.inventory->chips.begin(), inputs_.inventory->chips.end(),
+                       [&](const vnpu::Chip& chip) {
+                         return chip.physical_id == physical_id && chip.partitioning &&
+                                !chip.partitioning->vnpus.empty();
+                       });
+  }
+
+  // What nobody holds: why it must not be handed out.
+  std::optional<std::string> LevelOfFree(const NpuDevice& device) const {
+    if (auto level = TaintLevel(device, inputs_.health_known, inputs_.busy_chips)) return level;
+    if (!inputs_.withhold_free.empty()) return inputs_.withhold_free;
+    for (const vnpu::Chip& chip : device.chips) {
+      if (inputs_.quarantined_chips.count(chip.physical_id) != 0) return "withheld";
+      if (!device.partition && DividedByOthers(chip.physical_id)) return "divided";
+    }
+    return std::nullopt;
+  }
+
+  // Without counters a chip and its parts exclude each other by what is published.
+  bool ExcludedByHolder(const NpuDevice& device) const {
+    for (const vnpu::Chip& chip : device.chips) {
+      if (frozen_.count(chip.physical_id) != 0) return true;
+      if (!device.consumes.empty()) continue;
+      const std::set<int>& others = device.partition ? held_.whole : held_.divided;
+      if (others.count(chip.physical_id) != 0) return true;
+    }
+    return false;
+  }
+
+  // Whether the device is published.
+  bool Offer(const NpuDevice& device) {
+    const int group = device.chips.front().physical_id;
+    for (const vnpu::Chip& chip : device.chips) {
+      group_of_[chip.physical_id] = group_of_.count(group) != 0 ? group_of_[group] : group;
+    }
+    const auto holder = held_.devices.find(device.name);
+    if (holder != held_.devices.end()) {
+      Add(group, holder->second->published, device.name,
+          TaintLevel(device, inputs_.health_known, {}));
+      return true;
+    }
+    if (ExcludedByHolder(device)) return false;
+    const std::optional<std::string> level = LevelOfFree(device);
+    if (level && !inputs_.server_keeps_taints) return false;
+    Add(group, ToSliceDevice(device, *inputs_.inventory), device.name, level);
+    return true;
+  }
+
+  void Add(int chip, kube::SliceDevice device, const std::string& name,
+           const std::optional<std::string>& level) {
     device.name = name;
     device.taints.clear();
     if (level) device.taints.push_back(Taint(*level));
-    devices[{PhysicalIdsOf(name), name}] = std::move(device);
-  };
-  std::set<std::string> offered;
-  if (inputs.inventory != nullptr) {
-    for (const NpuDevice& device : DevicesOf(*inputs.inventory, inputs.devices)) {
-      // A chip that a claim holds under another device name (the multi-die policy was changed)
-      // must not be offered a second time.
-      const bool held_otherwise =
-          std::any_of(device.chips.begin(), device.chips.end(), [&](const vnpu::Chip& chip) {
-            const auto holder = holder_of_chip.find(chip.physical_id);
-            return holder != holder_of_chip.end() && holder->second != device.name;
-          });
-      if (held_otherwise) continue;
-      const auto holder = held.find(device.name);
-      std::optional<std::string> level = TaintLevel(
-          device, inputs.health_known, holder == held.end() ? inputs.busy_chips : std::set<int>());
-      if (holder == held.end() && !level) {
-        const bool quarantined =
-            std::any_of(device.chips.begin(), device.chips.end(), [&](const vnpu::Chip& chip) {
-              return inputs.quarantined_chips.count(chip.physical_id) != 0;
-            });
-        if (quarantined) level = "withheld";
-        if (!inputs.withhold_free.empty()) level = inputs.withhold_free;
-      }
-      if (holder == held.end() && level && !inputs.server_keeps_taints) continue;
-      offered.insert(device.name);
-      add(device.name,
-          holder == held.end() ? ToSliceDevice(device, *inputs.inventory)
-                               : holder->second->published,
-          level);
-    }
-  }
-  for (const auto& [name, device] : held) {
-    if (offered.count(name) != 0) continue;
-    add(name, device->published,
-        LevelOfWithdrawn(*device, inputs.inventory.get(), inputs.health_known));
-  }
-
-  std::vector<kube::SliceDevice> publishable;
-  for (auto& [key, device] : devices) {
     if (absl::Status status = CheckDevice(device); !status.ok()) {
-      plan.problems.push_back(std::string(status.message()));
-      continue;
+      plan_.problems.push_back(std::string(status.message()));
+      return;
     }
-    publishable.push_back(std::move(device));
+    const auto group = group_of_.find(chip);
+    devices_.push_back({group == group_of_.end() ? chip : group->second, std::move(device)});
   }
 
-  const size_t count =
-      std::max<size_t>(1, (publishable.size() + kMaxDevicesPerSlice - 1) / kMaxDevicesPerSlice);
-  for (size_t index = 0; index < count; ++index) {
-    kube::ResourceSlice slice;
-    slice.name = SliceName(index, inputs.driver, inputs.node_name);
-    slice.owner_node.name = inputs.node_name;
-    slice.owner_node.uid = inputs.node_uid;
-    slice.driver = inputs.driver;
-    slice.node_name = inputs.node_name;
-    slice.pool_name = inputs.node_name;
-    slice.pool_slice_count = static_cast<int64_t>(count);
-    const auto begin = publishable.begin() + index * kMaxDevicesPerSlice;
-    const auto end =
-        publishable.begin() + std::min(publishable.size(), (index + 1) * kMaxDevicesPerSlice);
-    slice.devices.assign(begin, end);
-    plan.slices.push_back(std::move(slice));
+  vnpu::Counters CountersOf(int physical_id, const vnpu::Counters& live) const {
+    const auto divided = node_.divided.find(physical_id);
+    if (divided == node_.divided.end() || frozen_.count(physical_id) != 0) return live;
+    const auto foreign = inputs_.foreign_vnpus.find(physical_id);
+    return vnpu::RemainingCounters(
+        *divided->second.product, *divided->second.plan,
+        foreign == inputs_.foreign_vnpus.end() ? std::vector<vnpu::Vnpu>() : foreign->second, live);
   }
-  return plan;
-}
+
+  // Of every chip of which something that consumes counters is published.
+  void AddCounterSlices() {
+    std::map<int, std::string> sets;  // by physical id
+    for (const Entry& entry : devices_) {
+      for (const kube::CounterSet& set : entry.device.consumes_counters) {
+        for (const int id : PhysicalIdsOf(set.name)) sets[id] = set.name;
+      }
+    }
+    for (const auto& [id, name] : sets) {
+      if (plan_.slices.empty() ||
+          plan_.slices.back().shared_counters.size() == kMaxCounterSetsPerSlice) {
+        AddSlice();
+      }
+      const auto live = held_.live.find(name);
+      plan_.slices.back().shared_counters.push_back(ToCounterSet(
+          id, CountersOf(id, live == held_.live.end() ? vnpu::Counters() : live->second)));
+    }
+  }
+
+  // The devices of one chip stay together: a taint is then one write.
+  void AddDeviceSlices() {
+    size_t begin = 0;
+    bool fresh = true;
+    while (begin < devices_.size()) {
+      size_t end = begin + 1;
+      while (end < devices_.size() && devices_[end].group == devices_[begin].group) ++end;
+      if (fresh || plan_.slices.back().devices.size() + (end - begin) > kMaxDevicesPerSlice) {
+        AddSlice();
+        fresh = false;
+      }
+      for (; begin < end; ++begin) {
+        if (plan_.slices.back().devices.size() == kMaxDevicesPerSlice) AddSlice();
+        plan_.slices.back().devices.push_back(std::move(devices_[begin].device));
+      }
+    }
+    if (plan_.slices.empty()) AddSlice();
+  }
+
+  void AddSlice() {
+    kube::ResourceSlice& slice = plan_.slices.emplace_back();
+    slice.name = SliceName(plan_.slices.size() - 1, inputs_.driver, inputs_.node_name);
+    slice.owner_node.name = inputs_.node_name;
+    slice.owner_node.uid = inputs_.node_uid;
+    slice.driver = inputs_.driver;
+    slice.node_name = inputs_.node_name;
+    slice.pool_name = inputs_.node_name;
+  }
+
+  const SliceInputs& inputs_;
+  const Holdings held_;
+  NodeDevices node_;
+  std::set<int> frozen_;
+  std::map<int, int> group_of_;  // by physical id
+  std::vector<Entry> devices_;
+  SlicePlan plan_;
+};
+
+}  // namespace
+
+SlicePlan BuildSlices(const SliceInputs& inputs) { return Builder(inputs).Run(); }
 
 }  // namespace ascend::kubeletplugin

@@ -19,10 +19,12 @@
 namespace ascend::kubeletplugin {
 
 // Key of the taint on devices; its value is the level: "lost" (not in the inventory), "absent",
-// "critical", "major", "busy" (in use although no claim holds it), "unknown", "withheld" (it may
-// belong to a claim whose record cannot be read), "device-plugin" (the classic device plugin hands
-// out the same chips), or "withdrawn": healthy, but only the claim that holds it may keep it (the
-// chip was excluded, or the multi-die policy changed).
+// "critical", "major", "stuck" (a call of the library about it does not return), "divided"
+// (somebody has made vNPUs on it, so that it cannot be used whole), "busy" (in use although no
+// claim holds it), "unknown", "withheld" (it may belong to a claim whose record cannot be read),
+// "device-plugin" (the classic device plugin hands out the same chips), or "withdrawn": healthy,
+// but only the claim that holds it may keep it (the chip was excluded, or the multi-die policy
+// changed).
 inline constexpr char kUnhealthyTaint[] = "npu.huawei.com/unhealthy";
 
 using ClaimRecords = std::vector<std::shared_ptr<const ClaimRecord>>;
@@ -64,6 +66,10 @@ struct SliceInputs {
   // Not empty: every device that nobody holds is withheld, and this is why ("withheld",
   // "device-plugin").
   std::string withhold_free;
+  // By physical id: vNPUs that no claim of ours has, from ForeignVnpus.
+  std::map<int, std::vector<vnpu::Vnpu>> foreign_vnpus;
+  // False on servers that drop counters (before 1.36): whole chips only.
+  bool server_keeps_counters = true;
   // False on servers that drop taints (before 1.36): sick devices that nobody holds are left out.
   bool server_keeps_taints = true;
 };
@@ -74,11 +80,15 @@ struct SlicePlan {
   std::vector<kube::ResourceSlice> slices;
   // Devices that had to be left out, and why; for the log.
   std::vector<std::string> problems;
+  // Chips that are not divided although they are to be; for the log.
+  std::vector<std::string> warnings;
 };
 
 // A device that a claim holds stays published under its allocated name, attributes and capacity
 // until its record is gone, tainted if need be, whatever became of the chip: the scheduler counts
-// only what is published and would otherwise hand the chip out twice.
+// only what is published and would otherwise hand the chip out twice. As long as what is held of a
+// chip is not what the configuration would offer now (another mode, other templates, another unit),
+// nothing else of the chip is offered: the account of such a mix would be wrong.
 SlicePlan BuildSlices(const SliceInputs& inputs);
 
 }  // namespace ascend::kubeletplugin

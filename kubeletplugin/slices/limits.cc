@@ -114,6 +114,25 @@ bool IsStrictSemver(absl::string_view text) {
   return numbers.size() == 3 && std::all_of(numbers.begin(), numbers.end(), IsNumericIdentifier);
 }
 
+absl::Status CheckCounterSet(const kube::CounterSet& set) {
+  if (!IsDnsLabel(set.name)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("counter set name \"", set.name, "\" is no DNS label"));
+  }
+  if (set.counters.empty() || set.counters.size() > kMaxCountersPerSet) {
+    return absl::InvalidArgumentError(absl::StrCat("counter set ", set.name, " needs 1 to ",
+                                                   kMaxCountersPerSet, " counters, it has ",
+                                                   set.counters.size()));
+  }
+  for (const auto& [name, quantity] : set.counters) {
+    if (!IsDnsLabel(name) || !IsQuantity(quantity)) {
+      return absl::InvalidArgumentError(absl::StrCat("counter set ", set.name, ": counter ", name,
+                                                     " = \"", quantity, "\" is not acceptable"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckDevice(const kube::SliceDevice& device) {
   if (!IsDnsLabel(device.name)) return Invalid(device, "the name is no DNS label");
   if (device.attributes.size() + device.capacity.size() > kMaxAttributesAndCapacities) {
@@ -147,6 +166,15 @@ absl::Status CheckDevice(const kube::SliceDevice& device) {
     }
     if (!IsQuantity(quantity)) {
       return Invalid(device, absl::StrCat("capacity ", name, " \"", quantity, "\" is no quantity"));
+    }
+  }
+  if (device.consumes_counters.size() > kMaxConsumedSets) {
+    return Invalid(device,
+                   absl::StrCat("it consumes more than ", kMaxConsumedSets, " counter sets"));
+  }
+  for (const kube::CounterSet& set : device.consumes_counters) {
+    if (absl::Status status = CheckCounterSet(set); !status.ok()) {
+      return Invalid(device, status.message());
     }
   }
   if (device.taints.size() > kMaxTaints) {
@@ -189,7 +217,22 @@ absl::Status CheckSlice(const kube::ResourceSlice& slice) {
     return absl::InvalidArgumentError(
         absl::StrCat("slice ", slice.name, " has more than ", kMaxDevicesPerSlice, " devices"));
   }
+  if (!slice.shared_counters.empty() && !slice.devices.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("slice ", slice.name, " has both devices and counter sets"));
+  }
+  if (slice.shared_counters.size() > kMaxCounterSetsPerSlice) {
+    return absl::InvalidArgumentError(absl::StrCat("slice ", slice.name, " has more than ",
+                                                   kMaxCounterSetsPerSlice, " counter sets"));
+  }
   std::set<std::string> names;
+  for (const kube::CounterSet& set : slice.shared_counters) {
+    ASCEND_RETURN_IF_ERROR(CheckCounterSet(set));
+    if (!names.insert(set.name).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("counter set ", set.name, " appears twice in slice ", slice.name));
+    }
+  }
   for (const kube::SliceDevice& device : slice.devices) {
     ASCEND_RETURN_IF_ERROR(CheckDevice(device));
     if (!names.insert(device.name).second) return Invalid(device, "the name is used twice");

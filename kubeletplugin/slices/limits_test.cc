@@ -3,6 +3,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "base/core/status_matchers.h"
@@ -248,6 +249,51 @@ TEST(LimitsTest, WhatPassesIsAcceptedByTheServer) {  // SLC-02
     ASSERT_TRUE(ServerAccepts(device)) << kube::ToJson(device).dump();
   }
   EXPECT_GT(accepted, 100);
+}
+
+TEST(LimitsTest, CounterSets) {
+  const auto with = [](size_t sets, size_t counters) {
+    kube::SliceDevice device = Device("npu-0");
+    for (size_t i = 0; i < sets; ++i) {
+      kube::CounterSet& set = device.consumes_counters.emplace_back();
+      set.name = absl::StrCat("npu-", i);
+      for (size_t k = 0; k < counters; ++k) set.counters[absl::StrCat("c-", k)] = "1";
+    }
+    return device;
+  };
+  for (const auto& [sets, counters, good] : {std::tuple(size_t{0}, size_t{0}, true),
+                                             {2, 32, true},
+                                             {3, 1, false},
+                                             {1, 33, false},
+                                             {1, 0, false}}) {
+    const kube::SliceDevice device = with(sets, counters);
+    EXPECT_EQ(CheckDevice(device).ok(), good) << sets << " sets of " << counters;
+    EXPECT_EQ(ServerAccepts(device), good) << sets << " sets of " << counters;
+  }
+  for (const auto& [name, counter, value] :
+       {std::tuple("npu_0", "aicore", "1"), {"npu-0", "AI", "1"}, {"npu-0", "aicore", "x"}}) {
+    kube::SliceDevice device = Device("npu-0");
+    device.consumes_counters = {{name, {{counter, value}}}};
+    EXPECT_FALSE(CheckDevice(device).ok()) << name << counter << value;
+    EXPECT_FALSE(ServerAccepts(device)) << name << counter << value;
+  }
+
+  kube::ResourceSlice slice;
+  slice.name = slice.node_name = slice.pool_name = "n1";
+  slice.driver = "npu.huawei.com";
+  for (int i = 0; i < 8; ++i) {
+    slice.shared_counters.push_back({absl::StrCat("npu-", i), {{"aicore", "20"}}});
+  }
+  EXPECT_THAT(CheckSlice(slice), IsOk());
+  slice.devices = {Device("npu-0")};
+  EXPECT_THAT(CheckSlice(slice), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("both")));
+  slice.devices.clear();
+  slice.shared_counters.push_back({"npu-8", {{"aicore", "20"}}});
+  EXPECT_THAT(CheckSlice(slice),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("more than 8 counter sets")));
+  slice.shared_counters = {{"npu-0", {{"aicore", "20"}}}, {"npu-0", {{"aicore", "20"}}}};
+  EXPECT_THAT(CheckSlice(slice),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("appears twice")));
 }
 
 TEST(LimitsTest, StrictSemver) {  // SLC-04

@@ -38,7 +38,7 @@ bool SameTaints(const std::vector<kube::DeviceTaint>& wanted,
 
 bool SameButTaints(const kube::SliceDevice& wanted, const kube::SliceDevice& stored) {
   return wanted.name == stored.name && wanted.attributes == stored.attributes &&
-         wanted.capacity == stored.capacity;
+         wanted.capacity == stored.capacity && wanted.consumes_counters == stored.consumes_counters;
 }
 
 bool SameDevice(const kube::SliceDevice& wanted, const kube::SliceDevice& stored) {
@@ -52,6 +52,7 @@ bool SameContent(const kube::ResourceSlice& wanted, const kube::ResourceSlice& s
   return wanted.driver == stored.driver && wanted.node_name == stored.node_name &&
          wanted.pool_name == stored.pool_name &&
          wanted.pool_slice_count == stored.pool_slice_count &&
+         wanted.shared_counters == stored.shared_counters &&
          std::equal(wanted.devices.begin(), wanted.devices.end(), stored.devices.begin(),
                     stored.devices.end(), same_device);
 }
@@ -231,7 +232,14 @@ absl::Status SlicePublisher::Publish(const Wanted& wanted, absl::Duration* wait)
   inputs.node_name = options_.node_name;
   inputs.node_uid = node_uid_;
   inputs.server_keeps_taints = server_keeps_taints_;
+  inputs.server_keeps_counters = server_keeps_counters_;
   SlicePlan plan = BuildSlices(inputs);
+  if (plan.warnings != last_warnings_) {
+    last_warnings_ = plan.warnings;
+    for (const std::string& warning : plan.warnings) {
+      LogWarning("chips are not divided", {{"reason", warning}});
+    }
+  }
   if (plan.problems != last_problems_) {
     last_problems_ = plan.problems;
     for (const std::string& problem : plan.problems) {
@@ -268,6 +276,7 @@ absl::StatusOr<bool> SlicePublisher::EnsureView(absl::Duration* wait) {
   }
   watch_started_ = now;
   may_retry_taints_ = true;  // another server may answer from now on
+  may_retry_counters_ = true;
   watch_ = client_.WatchResourceSlices(
       options_.driver, options_.node_name, resource_version_,
       [this](kube::SliceEvent event) {
@@ -348,6 +357,19 @@ void SlicePublisher::RetryTaints(absl::Duration* wait) {
   *wait = absl::ZeroDuration();
 }
 
+void SlicePublisher::RetryCounters(absl::Duration* wait) {
+  // Rarely: what the server drops changes the layout of all slices.
+  if (server_keeps_counters_ || !may_retry_counters_) return;
+  const absl::Duration left = counters_dropped_ + options_.retry_counters_after - Monotonic();
+  if (left > absl::ZeroDuration()) {
+    *wait = std::min(*wait, left);
+    return;
+  }
+  may_retry_counters_ = false;
+  server_keeps_counters_ = true;
+  *wait = absl::ZeroDuration();
+}
+
 void SlicePublisher::NoticeDroppedFields(const kube::ResourceSlice& sent,
                                          const kube::ResourceSlice& stored) {
   if (SameContent(sent, stored)) {
@@ -356,12 +378,14 @@ void SlicePublisher::NoticeDroppedFields(const kube::ResourceSlice& sent,
     return;
   }
   bool taints = false;
+  bool counters = sent.shared_counters.size() > stored.shared_counters.size();
   std::vector<std::string> fields;
   for (const kube::SliceDevice& device : sent.devices) {
     const auto kept = std::find_if(stored.devices.begin(), stored.devices.end(),
                                    [&](const auto& d) { return d.name == device.name; });
     if (kept == stored.devices.end()) continue;
     if (!SameTaints(device.taints, kept->taints)) taints = true;
+    if (device.consumes_counters.size() > kept->consumes_counters.size()) counters = true;
     for (const auto& [name, value] : device.attributes) {
       if (kept->attributes.count(name) == 0) fields.push_back(absl::StrCat("attribute ", name));
     }
@@ -370,13 +394,19 @@ void SlicePublisher::NoticeDroppedFields(const kube::ResourceSlice& sent,
     }
   }
   if (taints) fields.push_back("taints (feature gate DRADeviceTaints)");
+  if (counters) fields.push_back("counters (feature gate DRAPartitionableDevices)");
   // Each is named once.
   std::erase_if(fields, [this](const std::string& f) { return !dropped_fields_.insert(f).second; });
   if (!fields.empty()) {
     LogWarning("the API server does not store all fields of our ResourceSlices",
                {{"dropped", absl::StrJoin(fields, ", ")},
-                {"effect", taints ? "unhealthy chips that no claim holds are withheld"
-                                  : "selectors on them do not match"}});
+                {"effect", taints     ? "unhealthy chips that no claim holds are withheld"
+                           : counters ? "chips are offered whole only"
+                                      : "selectors on them do not match"}});
+  }
+  if (counters) {
+    server_keeps_counters_ = false;
+    counters_dropped_ = Monotonic();
   }
   if (taints) {
     server_keeps_taints_ = false;
@@ -467,6 +497,7 @@ absl::Status SlicePublisher::Reconcile(SlicePlan plan, absl::Duration* wait) {
     Report(PublishReport::Event::kCurrent);
     SetReady(absl::OkStatus());
     RetryTaints(wait);
+    RetryCounters(wait);
     return absl::OkStatus();
   }
 
@@ -506,6 +537,7 @@ absl::Status SlicePublisher::Reconcile(SlicePlan plan, absl::Duration* wait) {
                     newest < std::numeric_limits<int64_t>::max();
   generation_ = bump ? newest + 1 : newest;
   ASCEND_RETURN_IF_ERROR(DeleteObsolete(obsolete));
+  const bool with_counters = !plan.slices.front().shared_counters.empty();
   for (kube::ResourceSlice& slice : plan.slices) {
     if (!bump && to_write.count(slice.name) == 0) continue;
     slice.pool_generation = generation_;
@@ -516,6 +548,8 @@ absl::Status SlicePublisher::Reconcile(SlicePlan plan, absl::Duration* wait) {
       const kube::ResourceSlice existing = stored->second;
       ASCEND_RETURN_IF_ERROR(Store(std::move(slice), &existing));
     }
+    // Counter sets come first: without them the parts of a chip must not be seen at all.
+    if (with_counters && !server_keeps_counters_) break;
   }
   Report(PublishReport::Event::kWritten);
   // A server that dropped fields may need another plan at once; else this finds nothing to do.

@@ -36,6 +36,8 @@ class SlicePublisher {
     // A server that dropped taints may have been the last old one of an upgrade: so long after, it
     // is tried again, once per watch.
     absl::Duration retry_taints_after = absl::Minutes(1);
+    // The same for counters; later, because each trial changes the layout of all slices.
+    absl::Duration retry_counters_after = absl::Minutes(10);
     PublishObserver observe;  // null = nobody
   };
   struct Wanted {
@@ -86,6 +88,7 @@ class SlicePublisher {
   // To be called while the server has what was planned without taints: only then is a plan with
   // them written anew.
   void RetryTaints(absl::Duration* wait);
+  void RetryCounters(absl::Duration* wait);
   void SetReady(absl::Status status);
   void Report(PublishReport::Event event) const;
   void Forget();
@@ -130,7 +133,11 @@ class SlicePublisher {
   bool may_retry_taints_ = false;  // not yet done since the watch began
   bool kept_taints_ = false;       // in a write after the last one that dropped them
   absl::Duration taints_dropped_;
+  bool server_keeps_counters_ = true;
+  bool may_retry_counters_ = false;  // not yet done since the watch began
+  absl::Duration counters_dropped_;
   std::set<std::string> dropped_fields_;  // named in the log already
+  std::vector<std::string> last_warnings_;
   std::vector<std::string> last_problems_;
 
   // Against somebody who deletes our slices again and again.
