@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "vnpu/dcmi/mock/test_node.h"
+#include "vnpu/dcmi/mock/vnpu_edit.h"
 
 namespace ascend::dcmi {
 namespace {
@@ -374,6 +375,184 @@ TEST(LibraryTest, RefusesWhatIsNoVnpu) {
   EXPECT_THAT(library->DestroyVnpu({0, 0}, 65535),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("65535")))
       << "would be every vNPU of the chip";
+}
+
+// vNPUs. A chip of 8x910B3 has 20 cores, 7 AI CPUs and 60 of 64 GiB for them.
+
+TEST(LibraryTest, MakesAndDestroysVnpus) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  const ChipAddress chip{5, 0};
+  auto total = library->Vnpus(chip);
+  ASSERT_THAT(total, IsOk());
+  EXPECT_THAT(total->ids, IsEmpty());
+  EXPECT_EQ(total->resources.aicore, 20);
+  EXPECT_EQ(total->resources.aicpu, 7);
+  EXPECT_EQ(total->resources.memory_mib, 65536) << "nominal";
+  EXPECT_EQ(total->resources.jpegd, 24);
+  EXPECT_EQ(total->vgroups, 0u);
+
+  auto made = library->CreateVnpu(chip, {.template_name = "vir05_1c_16g"});
+  ASSERT_THAT(made, IsOk());
+  EXPECT_EQ(made->id, 180);
+  EXPECT_EQ(made->vgroup, -1);
+  made = library->CreateVnpu(chip, {.template_name = "vir05_1c_16g", .id = 190});
+  ASSERT_THAT(made, IsOk());
+  EXPECT_EQ(made->id, 190);
+  EXPECT_THAT(library->Vnpus(chip), IsOkAndHolds(Field(&VnpuTotal::ids, ElementsAre(180, 190))));
+  EXPECT_THAT(library->Vnpus({4, 0}), IsOkAndHolds(Field(&VnpuTotal::ids, IsEmpty())));
+
+  // As seen on such a chip: free 10 cores, 30 GiB, 5 AI CPUs; vpc 5, vdec 2, jpegd 12, jpege 2.
+  const auto free = library->FreeVnpuResources(chip);
+  ASSERT_THAT(free, IsOk());
+  EXPECT_EQ(free->aicore, 10);
+  EXPECT_EQ(free->memory_mib, 30 * 1024);
+  EXPECT_EQ(free->aicpu, 5);
+  EXPECT_EQ(free->vpc, 5);
+  EXPECT_EQ(free->venc, 0);
+  EXPECT_EQ(free->vdec, 2);
+  EXPECT_EQ(free->jpegd, 12);
+  EXPECT_EQ(free->jpege, 2);
+
+  const auto info = library->Vnpu(chip, 190);
+  ASSERT_THAT(info, IsOk());
+  EXPECT_EQ(info->id, 190);
+  EXPECT_EQ(info->template_name, "vir05_1c_16g");
+  EXPECT_EQ(info->status, 0u);
+  EXPECT_FALSE(info->container_used);
+  EXPECT_EQ(info->vf_id, 11);
+  EXPECT_EQ(info->vgroup, -1);
+  EXPECT_EQ(info->resources.aicore, 5);
+  EXPECT_EQ(info->resources.memory_mib, 15 * 1024);
+  EXPECT_EQ(info->resources.aicpu, 1);
+  ASSERT_THAT(mock::SetOnVnpu(node.directory(), 190, {"containerUsed=true", "status=2"}), IsOk());
+  EXPECT_THAT(library->Vnpu(chip, 190), IsOkAndHolds(AllOf(Field(&VnpuInfo::container_used, true),
+                                                           Field(&VnpuInfo::status, 2u))));
+  EXPECT_THAT(library->Vnpu({4, 0}, 190), StatusIs(absl::StatusCode::kNotFound)) << "wrong chip";
+
+  EXPECT_THAT(library->DestroyVnpu({4, 0}, 190), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(library->DestroyVnpu(chip, 190), IsOk());
+  EXPECT_THAT(library->DestroyVnpu(chip, 190), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(library->Vnpus(chip), IsOkAndHolds(Field(&VnpuTotal::ids, ElementsAre(180))));
+}
+
+TEST(LibraryTest, SaysWhyThereIsNoVnpu) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  const auto create = [&library](const char* name) {
+    return library->CreateVnpu({0, 0}, {.template_name = name}).status();
+  };
+  EXPECT_THAT(create("vir05_1c_8g"), StatusIs(absl::StatusCode::kInvalidArgument));
+  ASSERT_THAT(mock::SetProcess(node.directory(), 0, 4242, 1), IsOk());
+  EXPECT_THAT(create("vir05_1c_16g"), StatusIs(absl::StatusCode::kFailedPrecondition));
+  ASSERT_THAT(mock::ClearProcesses(node.directory(), 0), IsOk());
+  EXPECT_THAT(create("vir10_3c_32g"), IsOk());
+  EXPECT_THAT(create("vir10_3c_32g"), IsOk());
+  EXPECT_THAT(create("vir05_1c_16g"), StatusIs(absl::StatusCode::kInternal, HasSubstr("-8005")));
+  ASSERT_THAT(mock::SetOnVnpu(node.directory(), 101, {"busy=true"}), IsOk());
+  EXPECT_THAT(library->DestroyVnpu({0, 0}, 101),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("-8020")));
+  EXPECT_THAT(library->Vnpus({0, 0}), IsOkAndHolds(Field(&VnpuTotal::ids, ElementsAre(100, 101))));
+  node.Call({.function = "dcmi_set_destroy_vdevice", .return_code = -8013});
+  EXPECT_THAT(library->DestroyVnpu({0, 0}, 100), StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST(LibraryTest, ReadsVGroups) {
+  TestNode node("4x310P3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  const ChipAddress chip{2, 0};
+  EXPECT_THAT(library->CreateVnpu(chip, {.template_name = "vir02_1c"}),
+              IsOkAndHolds(AllOf(Field(&CreatedVnpu::id, 116), Field(&CreatedVnpu::vgroup, 0))));
+  EXPECT_THAT(library->CreateVnpu(chip, {.template_name = "vir01", .vgroup = 3}),
+              IsOkAndHolds(AllOf(Field(&CreatedVnpu::id, 117), Field(&CreatedVnpu::vgroup, 3))));
+  EXPECT_THAT(library->Vnpus(chip), IsOkAndHolds(Field(&VnpuTotal::vgroups, 0b1001u)));
+  EXPECT_THAT(library->Vnpu(chip, 117), IsOkAndHolds(Field(&VnpuInfo::vgroup, 3)));
+}
+
+TEST(LibraryTest, ChangesModesOnlyWithoutVnpus) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  EXPECT_THAT(library->GetVdeviceMode(), IsOkAndHolds(VdeviceMode::kContainer));
+  EXPECT_THAT(library->GetVnpuRecovery(), IsOkAndHolds(true));
+  EXPECT_THAT(library->SetVdeviceMode(VdeviceMode::kVm), IsOk());
+  EXPECT_THAT(library->GetVdeviceMode(), IsOkAndHolds(VdeviceMode::kVm));
+  EXPECT_THAT(library->SetVdeviceMode(VdeviceMode::kContainer), IsOk());
+  EXPECT_THAT(library->SetVnpuRecovery(false), IsOk());
+  EXPECT_THAT(library->GetVnpuRecovery(), IsOkAndHolds(false));
+  ASSERT_THAT(library->CreateVnpu({0, 0}, {.template_name = "vir05_1c_16g"}), IsOk());
+  EXPECT_THAT(library->SetVnpuRecovery(true), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(library->SetVdeviceMode(VdeviceMode::kVm),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(library->SetVnpuRecovery(false), IsOk()) << "no change";
+  EXPECT_THAT(library->GetVnpuRecovery(), IsOkAndHolds(false));
+  EXPECT_THAT(library->GetVdeviceMode(), IsOkAndHolds(VdeviceMode::kContainer));
+}
+
+TEST(LibraryTest, A3MakesVnpusOnlyIfEverythingSaysSo) {
+  TestNode node("16xA3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  const auto create = [&library] {
+    return library->CreateVnpu({1, 1}, {.template_name = "vir06_1c_16g"});
+  };
+  EXPECT_THAT(create(), StatusIs(absl::StatusCode::kUnimplemented));
+  node.Edit([](nlohmann::json& json) { json["vnpu"]["create"] = true; });
+  EXPECT_THAT(create(), StatusIs(absl::StatusCode::kUnimplemented)) << "dies go together";
+  node.Edit([](nlohmann::json& json) { json["multiDiePolicy"] = "independent"; });
+  EXPECT_THAT(create(), IsOkAndHolds(Field(&CreatedVnpu::id, 148)));
+  node.Edit([](nlohmann::json& json) { json["vnpu"]["create"] = false; });
+  EXPECT_THAT(create(), StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(library->Vnpus({1, 1}), IsOkAndHolds(Field(&VnpuTotal::ids, ElementsAre(148))));
+  EXPECT_THAT(library->SetVdeviceMode(VdeviceMode::kContainer),
+              StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(library->GetVnpuRecovery(), StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(library->SetVnpuRecovery(false), StatusIs(absl::StatusCode::kUnimplemented));
+}
+
+TEST(LibraryTest, NeverTakesALibraryThatCannotSayForNoVnpus) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory, {"dcmi_create_vdevice"});
+  EXPECT_THAT(library->CreateVnpu({0, 0}, {.template_name = "vir05_1c_16g"}),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("FUNCTION_NOT_FOUND")));
+  node.Call({.function = "dcmi_get_device_info", .return_code = -8009});
+  EXPECT_THAT(library->Vnpus({0, 0}), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(library->FreeVnpuResources({0, 0}), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(library->Vnpu({0, 0}, 100), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST(LibraryTest, ACreateMaySucceedAndFail) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  node.Call({.function = "dcmi_create_vdevice", .return_code = -8005, .after_work = true});
+  EXPECT_THAT(library->CreateVnpu({0, 0}, {.template_name = "vir05_1c_16g"}),
+              StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(library->Vnpus({0, 0}), IsOkAndHolds(Field(&VnpuTotal::ids, ElementsAre(100))));
+}
+
+TEST(LibraryTest, ACreateThatHangsStopsNoOtherChip) {
+  TestNode node("8x910B3");
+  TempDir directory;
+  std::unique_ptr<Library> library = OpenReady(directory);
+  node.Call(
+      {.function = "dcmi_create_vdevice", .physical_id = 0, .hang = true, .after_work = true});
+  const mock::ReadWatch watch(node.directory());
+  auto hanging = std::async(std::launch::async, [&library] {
+    return library->CreateVnpu({0, 0}, {.template_name = "vir05_1c_16g"}).status();
+  });
+  watch.Wait();
+  EXPECT_THAT(library->CreateVnpu({1, 0}, {.template_name = "vir05_1c_16g"}),
+              IsOkAndHolds(Field(&CreatedVnpu::id, 116)));
+  EXPECT_THAT(library->DestroyVnpu({1, 0}, 116), IsOk());
+  EXPECT_EQ(hanging.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  ASSERT_THAT(mock::ClearCalls(node.directory()), IsOk());
+  EXPECT_THAT(hanging.get(), StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(library->Vnpus({0, 0}), IsOkAndHolds(Field(&VnpuTotal::ids, ElementsAre(100))));
 }
 
 }  // namespace

@@ -113,6 +113,17 @@ TEST(EditTest, KeepsOneBehaviourPerFilter) {
   EXPECT_TRUE(Parsed(node).calls.empty());
 }
 
+TEST(EditTest, TellsBeforeFromAfterTheWork) {
+  TestNode node("8x910B3");
+  const std::string name = "dcmi_create_vdevice";
+  ASSERT_THAT(
+      SetCall(node.directory(), {.function = name, .return_code = -8005, .after_work = true}),
+      IsOk());
+  EXPECT_TRUE(Parsed(node).calls[name][0].after_work);
+  ASSERT_THAT(SetCall(node.directory(), {.function = name, .hang = true}), IsOk());
+  EXPECT_FALSE(Parsed(node).calls[name][0].after_work);
+}
+
 TEST(EditTest, ConcurrentEditorsLoseNothing) {
   TestNode node("8x910B3");
   std::vector<std::thread> editors;

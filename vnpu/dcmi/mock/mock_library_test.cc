@@ -1,5 +1,6 @@
 // The mock as a client sees it: through dlopen and the C ABI.
 #include <dlfcn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -14,6 +15,7 @@
 #include "nlohmann/json.hpp"
 #include "vnpu/dcmi/abi.h"
 #include "vnpu/dcmi/mock/test_node.h"
+#include "vnpu/dcmi/mock/vnpu_edit.h"
 
 namespace ascend::dcmi::mock {
 namespace {
@@ -317,6 +319,195 @@ TEST(MockLibraryTest, KnowsWhatProductsLack) {
     EXPECT_EQ(FN(library, dcmi_get_device_type)(0, 1, &type), DCMI_OK);
     EXPECT_EQ(type, DCMI_UNIT_MCU);
   }
+}
+
+// Answers of the calls about vNPUs that the driver's wrapper does not show.
+
+dcmi_create_vdev_res_stru Wish(const char* name) {
+  dcmi_create_vdev_res_stru wish{.vdev_id = DCMI_VDEV_AUTOMATIC, .vfg_id = DCMI_VDEV_AUTOMATIC};
+  strncpy(wish.template_name, name, sizeof(wish.template_name) - 1);
+  return wish;
+}
+
+int Create(const MockLibrary& library, int card, const char* name, unsigned* id = nullptr) {
+  dcmi_create_vdev_res_stru wish = Wish(name);
+  dcmi_create_vdev_out out{};
+  const int code = FN(library, dcmi_create_vdevice)(card, 0, &wish, &out);
+  if (id != nullptr) *id = out.vdev_id;
+  return code;
+}
+
+template <typename T>
+int VdevInfo(const MockLibrary& library, int card, unsigned sub_command, T* value) {
+  unsigned size = sizeof(*value);
+  return FN(library, dcmi_get_device_info)(card, 0, DCMI_CMD_VDEV_MNG, sub_command, value, &size);
+}
+
+unsigned VnpuCount(const MockLibrary& library, int card) {
+  dcmi_soc_total_resource total{};
+  EXPECT_EQ(VdevInfo(library, card, DCMI_SUB_VDEV_TOTAL, &total), DCMI_OK);
+  return total.vdev_num;
+}
+
+TEST(MockLibraryTest, RefusesBadArgumentsAboutVnpus) {
+  TestNode node("8x910B3");
+  MockLibrary library;
+  ASSERT_EQ(FN(library, dcmi_init)(), DCMI_OK);
+  const auto create = FN(library, dcmi_create_vdevice);
+  dcmi_create_vdev_res_stru wish = Wish("vir05_1c_16g");
+  dcmi_create_vdev_out out{};
+  EXPECT_EQ(create(0, 0, nullptr, &out), DCMI_INVALID_PARAMETER);
+  EXPECT_EQ(create(0, 0, &wish, nullptr), DCMI_INVALID_PARAMETER);
+  EXPECT_EQ(create(8, 0, &wish, &out), DCMI_DEVICE_NOT_EXIST);
+  EXPECT_EQ(create(0, 1, &wish, &out), DCMI_DEVICE_NOT_EXIST) << "the management unit";
+  wish.vdev_id = 99;
+  EXPECT_EQ(create(0, 0, &wish, &out), DCMI_INVALID_PARAMETER);
+  std::memset(wish.template_name, 'v', sizeof(wish.template_name));
+  EXPECT_EQ(create(0, 0, &wish, &out), DCMI_INVALID_PARAMETER);
+  EXPECT_EQ(VnpuCount(library, 0), 0u);
+  dcmi_soc_total_resource total{};
+  unsigned size = sizeof(total) - 1;
+  EXPECT_EQ(FN(library, dcmi_get_device_info)(0, 0, DCMI_CMD_VDEV_MNG, DCMI_SUB_VDEV_TOTAL, &total,
+                                              &size),
+            DCMI_INVALID_PARAMETER);
+  dcmi_vdev_query_stru query{.vdev_id = 100};
+  EXPECT_EQ(VdevInfo(library, 0, DCMI_SUB_VDEV_ONE, &query), DCMI_DEVICE_NOT_EXIST);
+  size = sizeof(query) - 1;
+  EXPECT_EQ(
+      FN(library, dcmi_get_device_info)(0, 0, DCMI_CMD_VDEV_MNG, DCMI_SUB_VDEV_ONE, &query, &size),
+      DCMI_INVALID_PARAMETER);
+  EXPECT_EQ(VdevInfo(library, 0, DCMI_SUB_VDEV_SRIOV, &query), DCMI_NOT_SUPPORT);
+  EXPECT_EQ(FN(library, dcmi_get_vdevice_mode)(nullptr), DCMI_INVALID_PARAMETER);
+  EXPECT_EQ(FN(library, dcmi_set_vdevice_mode)(2), DCMI_INVALID_PARAMETER);
+  EXPECT_EQ(FN(library, dcmi_get_vnpu_config_recover_mode)(nullptr), DCMI_INVALID_PARAMETER);
+  EXPECT_EQ(FN(library, dcmi_set_vnpu_config_recover_mode)(2), DCMI_INVALID_PARAMETER);
+}
+
+TEST(MockLibraryTest, DestroysAllOfAChip) {
+  TestNode node("8x910B3");
+  MockLibrary library;
+  ASSERT_EQ(FN(library, dcmi_init)(), DCMI_OK);
+  for (const int card : {0, 0, 1}) ASSERT_EQ(Create(library, card, "vir05_1c_16g"), DCMI_OK);
+  const auto destroy = FN(library, dcmi_set_destroy_vdevice);
+  ASSERT_THAT(SetOnVnpu(node.directory(), 101, {"busy=true"}), IsOk());
+  EXPECT_EQ(destroy(0, 0, DCMI_VDEV_ALL), DCMI_RESOURCE_OCCUPIED);
+  ASSERT_THAT(SetOnVnpu(node.directory(), 101, {"busy=false"}), IsOk());
+  EXPECT_EQ(destroy(0, 0, DCMI_VDEV_ALL), DCMI_OK);
+  EXPECT_EQ(destroy(0, 0, DCMI_VDEV_ALL), DCMI_OK) << "none left to destroy";
+  EXPECT_EQ(VnpuCount(library, 0), 0u);
+  EXPECT_EQ(VnpuCount(library, 1), 1u);
+}
+
+TEST(MockLibraryTest, TellsActivityOnlyOn310P) {
+  MockLibrary library;
+  {
+    TestNode node("4x310P3");
+    ASSERT_EQ(FN(library, dcmi_init)(), DCMI_OK);
+    unsigned id = 0;
+    ASSERT_EQ(Create(library, 1, "vir02", &id), DCMI_OK);
+    dcmi_vdev_query_stru query{.vdev_id = id};
+    EXPECT_EQ(VdevInfo(library, 1, DCMI_SUB_VDEV_ACTIVITY, &query), DCMI_OK);
+    EXPECT_EQ(query.query_info.computing.vdev_memory_total, 6144u * 1024);
+    dcmi_soc_free_resource free{};
+    EXPECT_EQ(VdevInfo(library, 1, DCMI_SUB_VDEV_FREE, &free), DCMI_OK);
+    EXPECT_EQ(free.vfg_num, 3u);
+    EXPECT_EQ(free.vfg_bitmap, 0b1110u);
+  }
+  {
+    TestNode node("8x910B3");
+    ASSERT_EQ(Create(library, 0, "vir05_1c_16g"), DCMI_OK);
+    dcmi_vdev_query_stru query{.vdev_id = 100};
+    EXPECT_EQ(VdevInfo(library, 0, DCMI_SUB_VDEV_ACTIVITY, &query), DCMI_NOT_SUPPORT);
+    EXPECT_EQ(VdevInfo(library, 0, DCMI_SUB_VDEV_ONE, &query), DCMI_OK);
+    EXPECT_STREQ(query.query_info.name, "vir05_1c_16g");
+  }
+}
+
+TEST(MockLibraryTest, ProductsWithoutVnpusSaySo) {
+  TestNode node("8x910B3");
+  MockLibrary library;
+  ASSERT_EQ(FN(library, dcmi_init)(), DCMI_OK);
+  node.Edit([](nlohmann::json& json) {
+    json.erase("vnpu");
+    json["family"] = "310B";
+  });
+  EXPECT_EQ(Create(library, 0, "vir02"), DCMI_NOT_SUPPORT);
+  EXPECT_EQ(FN(library, dcmi_set_destroy_vdevice)(0, 0, 100), DCMI_NOT_SUPPORT);
+  dcmi_soc_total_resource total{};
+  EXPECT_EQ(VdevInfo(library, 0, DCMI_SUB_VDEV_TOTAL, &total), DCMI_NOT_SUPPORT);
+  int mode = 0;
+  unsigned recovery = 0;
+  EXPECT_EQ(FN(library, dcmi_get_vdevice_mode)(&mode), DCMI_NOT_SUPPORT);
+  EXPECT_EQ(FN(library, dcmi_set_vdevice_mode)(0), DCMI_NOT_SUPPORT);
+  EXPECT_EQ(FN(library, dcmi_get_vnpu_config_recover_mode)(&recovery), DCMI_NOT_SUPPORT);
+  EXPECT_EQ(FN(library, dcmi_set_vnpu_config_recover_mode)(0), DCMI_NOT_SUPPORT);
+  node.Edit([](nlohmann::json& json) { json["family"] = "310"; });
+  EXPECT_EQ(Create(library, 0, "vir02"), DCMI_NOT_SUPPORT);
+  EXPECT_EQ(FN(library, dcmi_get_vdevice_mode)(&mode), DCMI_OK);
+  EXPECT_EQ(FN(library, dcmi_get_vnpu_config_recover_mode)(&recovery), DCMI_NOT_SUPPORT);
+}
+
+TEST(MockLibraryTest, ClientsSeeOneAnothersVnpus) {
+  TestNode node("8x910B3");
+  MockLibrary one, other;
+  ASSERT_EQ(FN(one, dcmi_init)(), DCMI_OK);
+  ASSERT_EQ(FN(other, dcmi_init)(), DCMI_OK);
+  ASSERT_EQ(Create(one, 0, "vir10_3c_32g"), DCMI_OK);
+  EXPECT_EQ(VnpuCount(other, 0), 1u);
+  ASSERT_EQ(Create(other, 0, "vir10_3c_32g"), DCMI_OK);
+  EXPECT_EQ(Create(one, 0, "vir05_1c_16g"), DCMI_INNER_ERR);
+  EXPECT_EQ(FN(one, dcmi_set_destroy_vdevice)(0, 0, 101), DCMI_OK);
+  EXPECT_EQ(VnpuCount(other, 0), 1u);
+}
+
+TEST(MockLibraryTest, ABrokenStateIsAnInnerError) {
+  TestNode node("8x910B3");
+  MockLibrary library;
+  ASSERT_EQ(FN(library, dcmi_init)(), DCMI_OK);
+  ASSERT_EQ(Create(library, 0, "vir10_3c_32g"), DCMI_OK);
+  ASSERT_THAT(WriteFileAtomically(node.directory() + "/state/vnpus.json", "{", {.durable = false}),
+              IsOk());
+  EXPECT_EQ(Create(library, 0, "vir10_3c_32g"), DCMI_INNER_ERR);
+  dcmi_soc_total_resource total{};
+  EXPECT_EQ(VdevInfo(library, 0, DCMI_SUB_VDEV_TOTAL, &total), DCMI_INNER_ERR);
+}
+
+TEST(MockLibraryTest, MisbehavesAfterItsWork) {
+  TestNode node("8x910B3");
+  MockLibrary library;
+  ASSERT_EQ(FN(library, dcmi_init)(), DCMI_OK);
+  const std::string name = "dcmi_create_vdevice";
+  node.Call({.function = name, .return_code = -8005, .after_work = true});
+  EXPECT_EQ(Create(library, 0, "vir05_1c_16g"), -8005);
+  EXPECT_EQ(VnpuCount(library, 0), 1u);
+  node.Call({.function = name, .return_code = -8005});
+  EXPECT_EQ(Create(library, 0, "vir05_1c_16g"), -8005);
+  EXPECT_EQ(VnpuCount(library, 0), 1u) << "and without its work";
+  node.Call({.function = name, .delay_ms = 60, .after_work = true});
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(Create(library, 0, "vir05_1c_16g"), DCMI_OK);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(60));
+  EXPECT_EQ(VnpuCount(library, 0), 2u);
+  node.Call({.function = "dcmi_set_destroy_vdevice", .return_code = -8006, .after_work = true});
+  EXPECT_EQ(FN(library, dcmi_set_destroy_vdevice)(0, 0, 101), -8006);
+  EXPECT_EQ(VnpuCount(library, 0), 1u);
+}
+
+TEST(MockLibraryTest, DiesRightAfterACreate) {
+  TestNode node("8x910B3");
+  MockLibrary library;
+  ASSERT_EQ(FN(library, dcmi_init)(), DCMI_OK);
+  node.Call({.function = "dcmi_create_vdevice", .crash = true, .after_work = true});
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Create(library, 0, "vir05_1c_16g");
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "it survived";
+  EXPECT_EQ(VnpuCount(library, 0), 1u);
 }
 
 }  // namespace

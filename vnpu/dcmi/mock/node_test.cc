@@ -35,6 +35,29 @@ TEST(NodeTest, NamesWhatIsWrong) {
   EXPECT_THAT(ErrorOf(R"({"calls":{"dcmi_init":{"returns":1}}})"), HasSubstr("returns"));
   EXPECT_THAT(ErrorOf(R"({"calls":{"dcmi_init":{"return":"x"}}})"), HasSubstr("calls.dcmi_init"));
   EXPECT_THAT(ErrorOf(R"({"hiddenSymbols":[1]})"), HasSubstr("hiddenSymbols"));
+  EXPECT_THAT(ErrorOf(R"({"calls":{"dcmi_init":{"afterWork":1}}})"), HasSubstr("afterWork"));
+}
+
+TEST(NodeTest, NamesWhatIsWrongAboutVnpus) {
+  EXPECT_THAT(ErrorOf(R"({"vnpu":[]})"), HasSubstr("vnpu"));
+  EXPECT_THAT(ErrorOf(R"({"vnpu":{"budgets":{}}})"), HasSubstr("budgets"));
+  EXPECT_THAT(ErrorOf(R"({"vnpu":{"budget":{"cores":8}}})"), HasSubstr("cores"));
+  EXPECT_THAT(ErrorOf(R"({"vnpu":{"budget":{"vpc":-1}}})"), HasSubstr("vpc"));
+  EXPECT_THAT(ErrorOf(R"({"vnpu":{"budget":{"vpc":"2"}}})"), HasSubstr("vpc"));
+  EXPECT_THAT(ErrorOf(R"({"vnpu":{"maxVnpus":0}})"), HasSubstr("maxVnpus"));
+  EXPECT_THAT(ErrorOf(R"({"vnpu":{"maxVnpus":17}})"), HasSubstr("maxVnpus"));
+  EXPECT_THAT(ErrorOf(R"({"vnpu":{"vGroups":{"count":4}}})"), HasSubstr("aicore"));
+  EXPECT_THAT(ErrorOf(R"({"vnpu":{"vGroups":{"aicore":2}}})"), HasSubstr("count"));
+  EXPECT_THAT(ErrorOf(R"({"vnpu":{"explicitIDs":"obeys"}})"), HasSubstr("explicitIDs"));
+  EXPECT_THAT(ErrorOf(R"({"vnpu":{"create":"yes"}})"), HasSubstr("create"));
+  EXPECT_THAT(ErrorOf(R"({"vnpu":{"templates":{}}})"), HasSubstr("templates"));
+  EXPECT_THAT(ErrorOf(R"({"vnpu":{"templates":[{"aicore":1}]}})"), HasSubstr("name"));
+  EXPECT_THAT(ErrorOf(R"({"vnpu":{"templates":[{"name":"vir10_3c_16g_nmx"}]}})"),
+              HasSubstr("15 characters"));
+  EXPECT_THAT(ErrorOf(R"({"vnpu":{"templates":[{"name":"vir01"},{"name":"vir01"}]}})"),
+              HasSubstr("vir01 twice"));
+  EXPECT_THAT(ErrorOf(R"({"vnpuNodes":{"delayMs":-1}})"), HasSubstr("delayMs"));
+  EXPECT_THAT(ErrorOf(R"({"vnpuNodes":{"newer":true}})"), HasSubstr("newer"));
 }
 
 TEST(NodeTest, AnEmptyObjectIsANodeWithoutChips) {

@@ -1,5 +1,7 @@
 // The command line of ascend-mock-node.
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 
 #include <string>
@@ -85,6 +87,65 @@ TEST_F(MockNodeProgramTest, PutsAProcessOnAChipAndTakesItOff) {
   EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(Not(HasSubstr("\"pid\": 17"))));
 }
 
+TEST_F(MockNodeProgramTest, MakesVnpusAsAnAdministrator) {
+  Create();
+  const std::string directory = " --node-dir " + node() + " ";
+  Result result = Tool("vnpu create" + directory + "--physical-id 2 --template vir05_1c_16g");
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(result.output, "132\n");
+  EXPECT_EQ(
+      Tool("vnpu create" + directory + "--physical-id 0 --template vir10_3c_32g --id 110").output,
+      "110\n");
+  EXPECT_EQ(Tool("vnpu set" + directory + "--id 110 busy=true status=1").exit_code, 0);
+  result = Tool("vnpu list" + directory);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.output, HasSubstr("\"template\": \"vir10_3c_32g\""));
+  EXPECT_THAT(result.output, HasSubstr("\"busy\": true"));
+  EXPECT_EQ(Tool("vnpu destroy" + directory + "--id 110").exit_code, 0);
+  result = Tool("vnpu destroy" + directory + "--id 110");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("110"));
+  EXPECT_EQ(Tool("reboot" + directory + "--permute-ids").exit_code, 0);
+  EXPECT_THAT(Tool("vnpu list" + directory).output, HasSubstr("\"id\": 133"));
+  EXPECT_EQ(Tool("vnpu mode" + directory + "--recovery off --vdevice vm").exit_code, 0);
+  EXPECT_EQ(Tool("reboot" + directory).exit_code, 0);
+  result = Tool("vnpu list" + directory);
+  EXPECT_THAT(result.output, HasSubstr("\"vnpus\": []"));
+  EXPECT_THAT(result.output, HasSubstr("\"vdeviceMode\": \"vm\""));
+  EXPECT_THAT(result.output, HasSubstr("\"recovery\": false"));
+}
+
+TEST_F(MockNodeProgramTest, StandsForTheKernelUntilItIsTold) {
+  Create();
+  const std::string directory = " --node-dir " + node() + " ";
+  ASSERT_EQ(Tool("vnpu create" + directory + "--physical-id 2 --template vir05_1c_16g").exit_code,
+            0);
+  FILE* const kernel = popen(("exec " ASCEND_MOCK_NODE_PROGRAM " kernel --no-device-nodes --root " +
+                              root() + directory + "& echo $!; wait $!")
+                                 .c_str(),
+                             "r");
+  ASSERT_NE(kernel, nullptr);
+  char line[64];
+  ASSERT_NE(fgets(line, sizeof(line), kernel), nullptr);
+  const int pid = atoi(line);
+  ASSERT_GT(pid, 1);
+  ASSERT_NE(fgets(line, sizeof(line), kernel), nullptr);
+  EXPECT_STREQ(line, "ready\n");
+  EXPECT_THAT(ascend::ListDirectory(root() + "/dev"),
+              IsOkAndHolds(::testing::ElementsAre("vdavinci132")));
+  EXPECT_EQ(kill(pid, SIGTERM), 0);
+  EXPECT_EQ(pclose(kernel), 0);
+}
+
+TEST_F(MockNodeProgramTest, TakesACallThatFailsAfterItsWork) {
+  Create();
+  EXPECT_EQ(Tool("call --node-dir " + node() +
+                 " --name dcmi_create_vdevice --physical-id 1 --return -8005 --after-work")
+                .exit_code,
+            0);
+  EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(HasSubstr("\"afterWork\": true")));
+}
+
 TEST_F(MockNodeProgramTest, CopiesItsDescriptionBelowTheRootByDefault) {
   const Result result = Tool("create --node 16xA3 --no-device-nodes --root " + root());
   EXPECT_EQ(result.exit_code, 0) << result.output;
@@ -93,14 +154,34 @@ TEST_F(MockNodeProgramTest, CopiesItsDescriptionBelowTheRootByDefault) {
 }
 
 TEST_F(MockNodeProgramTest, RejectsABadCommandLineInOneLine) {
-  for (const char* arguments :
-       {"", "explode", "create", "create --node 8x910B3", "create --node x --root y --major 0",
-        "call --node-dir x --name dcmi_init", "call --node-dir x --hang",
-        "call --node-dir x --name dcmi_init --delay soon",
-        "call --node-dir x --name dcmi_init --clear --hang", "chip --node-dir x --physical-id 1",
-        "process --node-dir x --physical-id 1", "process --node-dir x --physical-id 1 --pid -4",
-        "process --node-dir x --physical-id 1 --clear --pid 4",
-        "process --node-dir x --physical-id 1 --pid many"}) {
+  for (const char* arguments : {"",
+                                "explode",
+                                "create",
+                                "create --node 8x910B3",
+                                "create --node x --root y --major 0",
+                                "call --node-dir x --name dcmi_init",
+                                "call --node-dir x --hang",
+                                "call --node-dir x --name dcmi_init --delay soon",
+                                "call --node-dir x --name dcmi_init --clear --hang",
+                                "chip --node-dir x --physical-id 1",
+                                "process --node-dir x --physical-id 1",
+                                "process --node-dir x --physical-id 1 --pid -4",
+                                "process --node-dir x --physical-id 1 --clear --pid 4",
+                                "process --node-dir x --physical-id 1 --pid many",
+                                "call --node-dir x --name dcmi_init --after-work",
+                                "call --node-dir x --name dcmi_init --after-work --clear",
+                                "vnpu",
+                                "vnpu list",
+                                "vnpu create --node-dir x --physical-id 1",
+                                "vnpu create --node-dir x --template vir01",
+                                "vnpu destroy --node-dir x",
+                                "vnpu set --node-dir x --id 100",
+                                "vnpu mode --node-dir x",
+                                "vnpu mode --node-dir x --recovery maybe",
+                                "vnpu mode --node-dir x --vdevice docker",
+                                "reboot",
+                                "kernel --node-dir x",
+                                "kernel --node-dir x --root y --major 0"}) {
     const Result result = Tool(arguments);
     EXPECT_EQ(result.exit_code, 2) << arguments;
     EXPECT_EQ(result.output.find('\n'), result.output.size() - 1) << result.output;
@@ -115,6 +196,19 @@ TEST_F(MockNodeProgramTest, NamesWhatFailed) {
   result = Tool("chip --node-dir " + node() + " --physical-id 11 --set present=false");
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.output, HasSubstr("11"));
+  result = Tool("vnpu create --node-dir " + node() + " --physical-id 1 --template vir02");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("vir02"));
+  result = Tool("vnpu set --node-dir " + node() + " --id 100 busy=true");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("no vNPU 100"));
+  const std::string commands[] = {"vnpu create --physical-id 1 --template vir02", "reboot",
+                                  "kernel --no-device-nodes --root " + root()};
+  for (const std::string& command : commands) {
+    result = Tool(command + " --node-dir " + root() + "/none");
+    EXPECT_EQ(result.exit_code, 1) << command;
+    EXPECT_THAT(result.output, HasSubstr("none")) << command;
+  }
 }
 
 TEST_F(MockNodeProgramTest, PrintsHelpAndVersion) {
