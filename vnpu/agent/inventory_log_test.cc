@@ -86,5 +86,16 @@ TEST_F(InventoryLogTest, AnotherReasonIsAnotherLine) {
   EXPECT_THAT(Note(failed), HasSubstr("error=two"));
 }
 
+TEST_F(InventoryLogTest, SaysOnceThatAChipIsStuckAndThatItAnswersAgain) {
+  Note(Ready({{.physical_id = 2}, {.physical_id = 6}}));
+  const std::string stuck = "dcmi_create_vdevice has not returned for 10 s";
+  EXPECT_THAT(Note(Ready({{.physical_id = 2}, {.physical_id = 6, .stuck = stuck}})),
+              AllOf(HasSubstr("msg=\"chip stuck\" chip=6"), HasSubstr(stuck)));
+  EXPECT_THAT(Note(Ready({{.physical_id = 2}, {.physical_id = 6, .stuck = "the same for 20 s"}})),
+              IsEmpty());
+  EXPECT_THAT(Note(Ready({{.physical_id = 2}, {.physical_id = 6}})),
+              AllOf(HasSubstr("msg=\"chip answers again\" chip=6"), Not(HasSubstr("chip=2"))));
+}
+
 }  // namespace
 }  // namespace ascend::agent

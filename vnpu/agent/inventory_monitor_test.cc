@@ -427,5 +427,21 @@ TEST_F(InventoryMonitorTest, StopLeavesAStuckReaderBehindAndItPublishesNothing) 
   EXPECT_EQ(script_->reads(), 1);
 }
 
+TEST_F(InventoryMonitorTest, ReadsSoonOnRequest) {
+  Start({.poll_interval = absl::Hours(1),
+         .call_timeout = absl::Seconds(20),
+         .stuck_timeout = absl::Seconds(60)});
+  script_->WaitForReads(1);
+  monitor_->ReadSoon();
+  script_->WaitForReads(2);
+  // Also if it is asked for during a read: what that one has seen already may have changed.
+  script_->Hang();
+  monitor_->ReadSoon();
+  script_->WaitForReads(3);
+  monitor_->ReadSoon();
+  script_->Release();
+  script_->WaitForReads(4);
+}
+
 }  // namespace
 }  // namespace ascend::agent
