@@ -105,8 +105,8 @@ std::string Difference(const ClaimRecord& record, const cdi::Spec& spec, const s
 
 void CheckCdiFiles(const NodeFiles& files, std::vector<Finding>* findings) {
   for (const auto& record : files.records.records) {
-    // Nothing was given to anybody yet.
-    if (record->state == kubeletplugin::ClaimState::kStarted) continue;
+    // Nobody was given anything yet, or has it any more.
+    if (record->state != kubeletplugin::ClaimState::kCompleted) continue;
     const std::string path = files.CdiPath(record->claim_uid);
     const auto file = files.cdi_files.find(record->claim_uid);
     if (file == files.cdi_files.end()) {

@@ -114,7 +114,7 @@ TEST_F(FindingsTest, CdiFiles) {
   EXPECT_EQ(differs(other), "its device uid-a-npu-1 lacks /dev/davinci1");
   other = record;
   other.devices.push_back(TestNode::Device(5, "uid-a"));
-  EXPECT_EQ(differs(other), "it gives chips that the record does not: 5");
+  EXPECT_EQ(differs(other), "it gives what the record does not: /dev/davinci5");
   // A device without chips is none of the record's business.
   other = record;
   other.devices.push_back(TestNode::Device(6, "uid-a"));

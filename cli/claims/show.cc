@@ -34,8 +34,8 @@ Json CdiFileToJson(const NodeFiles& files, const std::string& uid) {
   return json;
 }
 
-const char* StateName(const ClaimRecord& record) {
-  return record.state == kubeletplugin::ClaimState::kStarted ? "Started" : "Completed";
+std::string StateName(const ClaimRecord& record) {
+  return std::string(kubeletplugin::ClaimStateName(record.state));
 }
 
 Json ToJson(const NodeFiles& files, const ClaimRecord& record) {

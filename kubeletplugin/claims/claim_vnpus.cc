@@ -140,7 +140,7 @@ std::optional<vnpu::Vnpu> ClaimVnpus::Locate(const ClaimRecord& record, size_t i
     return std::nullopt;
   }
   // Without an intent on the disk nothing was made.
-  if (this_boot ? record.state != ClaimState::kStarted : !recovery) return std::nullopt;
+  if (this_boot ? record.state == ClaimState::kCompleted : !recovery) return std::nullopt;
 
   // How many vNPUs without a known id are ours: of this record's intents, or of all claims of
   // former boots; and which ids are somebody's for sure.
@@ -263,6 +263,7 @@ absl::Status ClaimVnpus::Provide(ClaimRecord* record, bool recovery, absl::Durat
 
 absl::Status ClaimVnpus::Withdraw(const ClaimRecord& record, bool recovery,
                                   absl::Duration timeout) {
+  if (record.boot_id != boot_id_ && !recovery) return absl::OkStatus();  // gone with that boot
   const Timer timer(timeout);
   Found found;
   for (size_t i = 0; i < record.devices.size(); ++i) {

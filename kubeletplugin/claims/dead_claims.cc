@@ -101,6 +101,7 @@ void DeadClaimSweeper::Look() {
   }
   std::set<std::string> present;
   for (const auto& record : contents->records) {
+    if (record->state == ClaimState::kReleased) continue;  // its pods have ended already
     present.insert(record->claim_uid);
     LookAt(*record, *uses);
   }

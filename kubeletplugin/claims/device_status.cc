@@ -127,7 +127,7 @@ bool DeviceStatusWriter::WriteAll() {
   bool complete = true;
   std::map<std::string, std::shared_ptr<const ClaimRecord>> done;
   for (const auto& record : contents->records) {
-    if (record->state == ClaimState::kStarted) continue;  // nothing is prepared yet
+    if (record->state != ClaimState::kCompleted) continue;  // nothing is prepared
     const auto known = done_.find(record->claim_uid);
     if (known != done_.end() && (known->second == record || SameStatus(*known->second, *record))) {
       done.emplace(record->claim_uid, record);

@@ -57,7 +57,7 @@ std::string NameOfHeld(const RecordedDevice& wanted, const RecordedDevice& held)
 
 // Nothing was made for it in this boot yet, or it is not known what.
 bool HasVoidVnpus(const ClaimRecord& record, const std::string& boot_id) {
-  return record.state == ClaimState::kStarted ||
+  return record.state != ClaimState::kCompleted ||
          (record.boot_id != boot_id &&
           std::any_of(record.devices.begin(), record.devices.end(),
                       [](const RecordedDevice& device) { return device.vnpu.has_value(); }));
@@ -507,7 +507,7 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
       // A damaged record keeps its CDI file: that is what still withholds its chips. A completed
       // one stays, too: its container may run.
       if (absl::IsNotFound(existing.status()) ||
-          (existing.ok() && (*existing)->state == ClaimState::kStarted)) {
+          (existing.ok() && (*existing)->state != ClaimState::kCompleted)) {
         Undo(plan.record);
       }
       return written;
@@ -551,6 +551,10 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::Prepare(const ClaimRefe
 }
 
 absl::Status ClaimEngine::Unprepare(const ClaimReference& reference) {
+  return Unprepare(reference, Which::kAny);
+}
+
+absl::Status ClaimEngine::Unprepare(const ClaimReference& reference, Which which) {
   // A UID that no record can have was never prepared.
   if (!IsSafeClaimUid(reference.uid)) return absl::OkStatus();
   const absl::Time start = SteadyNow();
@@ -566,11 +570,17 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference) {
       return RemoveInjection(reference.uid);
     }
     ASCEND_RETURN_IF_ERROR(gate.status());
+    if (which == Which::kReleased) {
+      const auto record = records_.Read(reference.uid);
+      if (!record.ok() || (*record)->state != ClaimState::kReleased) return absl::OkStatus();
+    }
     ASCEND_ASSIGN_OR_RETURN(had_record, records_.Contains(reference.uid));
     ASCEND_RETURN_IF_ERROR(RemoveInjection(reference.uid));
     if (had_record) {
-      ASCEND_RETURN_IF_ERROR(ReleaseHardware(reference.uid));
-      ASCEND_RETURN_IF_ERROR(records_.Remove(reference.uid)).With("claim record");
+      ASCEND_ASSIGN_OR_RETURN(const bool released, ReleaseHardware(reference.uid));
+      if (released) {
+        ASCEND_RETURN_IF_ERROR(records_.Remove(reference.uid)).With("claim record");
+      }
       NotifyChange();
     } else {
       ASCEND_RETURN_IF_ERROR(records_.Sync()).With("claim records");
@@ -594,19 +604,62 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference) {
   return status;
 }
 
-absl::Status ClaimEngine::ReleaseHardware(const std::string& claim_uid) {
-  // Whether a claim has vNPUs is known without reading most records: only nodes that make vNPUs
-  // have any, and what a record says is in the store's memory there.
-  if (vnpus_ == nullptr) return absl::OkStatus();
+absl::StatusOr<bool> ClaimEngine::ReleaseHardware(const std::string& claim_uid) {
+  if (vnpus_ == nullptr) return true;
   const absl::StatusOr<std::shared_ptr<const ClaimRecord>> record = records_.Read(claim_uid);
   // What cannot be read names nothing; what it made is then a vNPU that belongs to nobody.
-  if (!record.ok() || !(*record)->has_managed_vnpus()) return absl::OkStatus();
+  if (!record.ok() || !(*record)->has_managed_vnpus()) return true;
   const absl::Time deadline = SteadyNow() + options_.destroy_budget;
   std::set<int> ids;
   for (const RecordedChip& chip : ChipsOf(**record)) ids.insert(chip.physical_id);
   ASCEND_ASSIGN_OR_RETURN(const std::vector<FileLock> locks,
                           LockChips({ids.begin(), ids.end()}, deadline));
-  return WithdrawVnpus(**record, deadline);
+  absl::Status withdrawn = WithdrawVnpus(**record, deadline);
+  if (withdrawn.ok()) return true;
+  if (!HasLostChip(**record)) return withdrawn;
+  // The pod must be able to end although its chip is away; what is on it is not forgotten.
+  if ((*record)->state != ClaimState::kReleased) {
+    ClaimRecord released = **record;
+    released.state = ClaimState::kReleased;
+    ASCEND_RETURN_IF_ERROR(records_.Write(released)).With("claim record");
+    LogWarning("the chip of a claim that ends is away, its vNPU is destroyed when it is back",
+               {{"claim", released.claim()}, {"claimUID", claim_uid}, {"error", withdrawn}});
+    MutexLock lock(&mutex_);
+    restore_ = true;
+    restore_wanted_.Signal();
+  }
+  return false;
+}
+
+bool ClaimEngine::HasLostChip(const ClaimRecord& record) const {
+  const std::shared_ptr<const vnpu::Inventory> inventory = inventory_();
+  if (inventory == nullptr || inventory->library != vnpu::LibraryState::kReady) return false;
+  const std::vector<RecordedChip> chips = ChipsOf(record);
+  return std::any_of(chips.begin(), chips.end(), [&](const RecordedChip& recorded) {
+    return std::none_of(
+        inventory->chips.begin(), inventory->chips.end(),
+        [&](const vnpu::Chip& chip) { return chip.physical_id == recorded.physical_id; });
+  });
+}
+
+bool ClaimEngine::ReapReleased() {
+  const absl::StatusOr<RecordStore::Contents> contents = records_.ReadAll();
+  if (!contents.ok()) return false;
+  bool complete = true;
+  for (const auto& record : contents->records) {
+    if (record->state != ClaimState::kReleased) continue;
+    if (record->boot_id == options_.boot_id && HasLostChip(*record)) {
+      complete = false;
+      continue;
+    }
+    // The same as if the kubelet had asked again, which it does not.
+    const absl::Status ended = Unprepare({.namespace_name = record->claim_namespace,
+                                          .name = record->claim_name,
+                                          .uid = record->claim_uid},
+                                         Which::kReleased);
+    complete = complete && ended.ok();
+  }
+  return complete;
 }
 
 bool ClaimEngine::SweepOrphans(const RecordStore::Contents& contents) {
@@ -739,6 +792,7 @@ bool ClaimEngine::RestoreCdiFiles(Restore which) {
 }
 
 void ClaimEngine::RestoreLoop(bool swept, bool restored) {
+  bool reaped = ReapReleased();
   while (true) {
     {
       MutexLock lock(&mutex_);
@@ -746,7 +800,7 @@ void ClaimEngine::RestoreLoop(bool swept, bool restored) {
       // again), and the kubelet does not prepare a claim again that it knows to be prepared.
       const absl::Time deadline = SteadyNow() + options_.restore_retry;
       while (!stop_ && !restore_) {
-        if (swept && restored && cdi_watch_ != nullptr) {
+        if (swept && restored && reaped && cdi_watch_ != nullptr) {
           restore_wanted_.Wait(&mutex_);
         } else if (const absl::Duration left = deadline - SteadyNow();
                    left > absl::ZeroDuration()) {
@@ -763,6 +817,7 @@ void ClaimEngine::RestoreLoop(bool swept, bool restored) {
       swept = contents.ok() && SweepOrphans(*contents);
     }
     restored = RestoreCdiFiles(Restore::kMissing);
+    reaped = ReapReleased();
   }
 }
 

@@ -110,6 +110,9 @@ class ClaimEngine {
   void SetVnpuCalls(VnpuCalls calls);
 
  private:
+  enum class Which { kAny, kReleased };
+  // Leaves a claim alone whose record is not of the state that is meant (any more).
+  absl::Status Unprepare(const ClaimReference& claim, Which which);
   absl::StatusOr<kube::ResourceClaim> GetClaim(const ClaimReference& claim, absl::Time deadline);
   absl::StatusOr<ClaimPlan> MakePlan(const ClaimReference& reference,
                                      const kube::ResourceClaim& claim, absl::Time deadline);
@@ -127,8 +130,12 @@ class ClaimEngine {
   absl::Status ProvideVnpus(ClaimRecord* record, absl::Time deadline);
   // Takes back a Prepare that failed and that nobody was answered about.
   void Undo(const ClaimRecord& record);
-  // Destroys what was made for the claim, before its record goes.
-  absl::Status ReleaseHardware(const std::string& claim_uid);
+  // Destroys what was made for the claim. False: its chip is away, and the record has to stay, as
+  // kReleased.
+  absl::StatusOr<bool> ReleaseHardware(const std::string& claim_uid);
+  bool HasLostChip(const ClaimRecord& record) const;
+  // Carries on with those. Whether none is left.
+  bool ReapReleased();
   absl::Status WithdrawVnpus(const ClaimRecord& record, absl::Time deadline);
   absl::StatusOr<std::vector<FileLock>> LockChips(const std::vector<int>& physical_ids,
                                                   absl::Time deadline);

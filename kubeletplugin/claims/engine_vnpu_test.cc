@@ -374,6 +374,56 @@ TEST_F(EngineVnpuTest, APreparedClaimNeedsNoAgent) {
   EXPECT_TRUE(HasRecord("a"));
 }
 
+// The pod can end although its chip has dropped; the vNPU goes when the chip is back.
+TEST_F(EngineVnpuTest, AChipThatIsAwayIsCleanedLater) {
+  auto plugin = StartWithVnpus();
+  Claim("a", {Result(kPart0)});
+  ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+  const vnpu::Inventory before = inventory();
+  vnpu::Inventory lost = before;
+  lost.chips.erase(lost.chips.begin());
+  SetInventory(lost);
+  vnpus_.FailList(absl::NotFoundError("no such chip"));
+  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
+  EXPECT_EQ(Record("a").state, ClaimState::kReleased);
+  EXPECT_FALSE(HasCdi("a"));
+  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk()) << "the kubelet may ask again";
+  EXPECT_THAT(vnpus_.Listed(), SizeIs(1));
+  Claim("b", {Result(kPart0)});
+  EXPECT_FALSE(plugin->engine.Prepare(Ref("b")).ok());
+
+  // Also over a restart.
+  plugin.reset();
+  plugin = StartWithVnpus();
+  EXPECT_TRUE(HasRecord("a"));
+  vnpus_.FailList(absl::OkStatus());
+  SetInventory(before);
+  EXPECT_TRUE(WaitFor([&] { return !HasRecord("a"); }));
+  EXPECT_THAT(vnpus_.Listed(), IsEmpty());
+  EXPECT_THAT(plugin->engine.Prepare(Ref("b")), IsOk());
+}
+
+TEST_F(EngineVnpuTest, AReleasedClaimMayBePreparedAgain) {
+  auto plugin = StartWithVnpus();
+  Claim("a", {Result(kPart0)});
+  ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+  const vnpu::Inventory before = inventory();
+  vnpu::Inventory lost = before;
+  lost.chips.erase(lost.chips.begin());
+  SetInventory(lost);
+  vnpus_.FailList(absl::NotFoundError("no such chip"));
+  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
+  vnpus_.FailList(absl::OkStatus());
+  ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+  EXPECT_EQ(Record("a").state, ClaimState::kCompleted);
+  SetInventory(before);
+  plugin.reset();
+  plugin = StartWithVnpus();
+  EXPECT_THAT(vnpus_.Listed(), ElementsAre("0:vir05_1c_8g:100"));
+  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
+  EXPECT_THAT(vnpus_.Listed(), IsEmpty());
+}
+
 // ------------------------------------------------------------------------------------- reboots
 
 TEST_F(EngineVnpuTest, AfterARebootWithoutRecoveryItIsMadeAnew) {

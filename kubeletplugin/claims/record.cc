@@ -14,8 +14,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr absl::string_view kChecksumPrefix = "crc32c:";
-constexpr char kCompleted[] = "Completed";
-constexpr char kStarted[] = "Started";
 
 std::array<uint32_t, 256> MakeCrcTable() {
   std::array<uint32_t, 256> table{};
@@ -213,7 +211,7 @@ Json ToJson(const ClaimRecord& record) {
                 {"uid", record.claim_uid}};
   if (!record.pod_claim_name.empty()) claim["podClaimName"] = record.pod_claim_name;
   Json json = {{"formatVersion", kRecordFormatVersion},
-               {"state", record.state == ClaimState::kStarted ? kStarted : kCompleted},
+               {"state", std::string(ClaimStateName(record.state))},
                {"claim", std::move(claim)}};
   if (!record.prepared_at.empty()) json["preparedAt"] = record.prepared_at;
   json["bootID"] = record.boot_id;
@@ -286,6 +284,18 @@ uint32_t Crc32c(absl::string_view bytes) {
 
 std::string ClaimRecord::claim() const { return absl::StrCat(claim_namespace, "/", claim_name); }
 
+absl::string_view ClaimStateName(ClaimState state) {
+  switch (state) {
+    case ClaimState::kStarted:
+      return "Started";
+    case ClaimState::kCompleted:
+      break;
+    case ClaimState::kReleased:
+      return "Released";
+  }
+  return "Completed";
+}
+
 bool ClaimRecord::has_managed_vnpus() const {
   return std::any_of(devices.begin(), devices.end(), [](const RecordedDevice& device) {
     return device.vnpu.has_value() && device.vnpu->managed;
@@ -331,8 +341,15 @@ absl::StatusOr<ClaimRecord> ParseRecord(absl::string_view bytes) {
   const nlohmann::json& claim_json = reader.Object("claim");
   const nlohmann::json& devices = reader.Array("devices");
   ASCEND_RETURN_IF_ERROR(reader.status());
-  record.state = state == kStarted ? ClaimState::kStarted : ClaimState::kCompleted;
-  if (version != kRecordFormatVersion || (state != kCompleted && state != kStarted)) {
+  bool readable = version == kRecordFormatVersion;
+  if (state == ClaimStateName(ClaimState::kStarted)) {
+    record.state = ClaimState::kStarted;
+  } else if (state == ClaimStateName(ClaimState::kReleased)) {
+    record.state = ClaimState::kReleased;
+  } else {
+    readable = readable && state == ClaimStateName(ClaimState::kCompleted);
+  }
+  if (!readable) {
     return absl::UnimplementedError(
         absl::StrCat("record has format version ", version, ", state ", state,
                      ": a newer driver wrote it, run that version or a newer one"));

@@ -73,8 +73,11 @@ struct RecordedDevice {
 };
 
 // kStarted: hardware may have been changed for the claim, and nothing was answered yet. Written
-// before that, so that a crash leaves nothing without an owner.
-enum class ClaimState { kStarted, kCompleted };
+// before that, so that a crash leaves nothing without an owner. kReleased: the kubelet has
+// unprepared it, but a vNPU of it may still be on a chip that is away; it goes when the chip is
+// back.
+enum class ClaimState { kStarted, kCompleted, kReleased };
+absl::string_view ClaimStateName(ClaimState state);  // "Started", "Completed", "Released"
 
 struct ClaimRecord {
   ClaimState state = ClaimState::kCompleted;

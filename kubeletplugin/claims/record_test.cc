@@ -88,6 +88,8 @@ TEST(RecordTest, RoundTripOfParts) {
   intent.devices[0].vnpu->wanted_id = 151;
   intent.devices[0].vnpu->ids_before = {148, 150};
   EXPECT_THAT(ParseRecord(SerializeRecord(intent)), IsOkAndHolds(intent));
+  intent.state = ClaimState::kReleased;
+  EXPECT_THAT(ParseRecord(SerializeRecord(intent)), IsOkAndHolds(intent));
   ClaimRecord fixed = Divided();
   fixed.devices[0].vnpu->managed = false;
   EXPECT_THAT(ParseRecord(SerializeRecord(fixed)), IsOkAndHolds(fixed));

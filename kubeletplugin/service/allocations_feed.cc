@@ -45,7 +45,7 @@ void JoinAllocations(const RecordStore::Contents& contents, const std::vector<Co
     by_claim[{use.pod_namespace, use.claim_name}].push_back(&use);
   }
   for (const auto& record : contents.records) {
-    if (record->state == ClaimState::kStarted) continue;  // nothing is prepared yet
+    if (record->state != ClaimState::kCompleted) continue;  // nothing is prepared
     api::Claim* claim = snapshot->add_claims();
     claim->set_namespace_(record->claim_namespace);
     claim->set_name(record->claim_name);
