@@ -178,7 +178,7 @@ void VnpuCalls::SetListener(std::function<void()> listener) {
   state_->listener = std::move(listener);
 }
 
-void VnpuCalls::Start(std::shared_ptr<VnpuCall> call) {
+void VnpuCalls::Start(const std::shared_ptr<VnpuCall>& call) {
   std::optional<std::string> closed;
   {
     MutexLock lock(&state_->mutex);
@@ -186,7 +186,7 @@ void VnpuCalls::Start(std::shared_ptr<VnpuCall> call) {
     if (!closed) {
       const int physical_id = call->physical_id_;
       const bool has_thread = state_->workers.count(physical_id) != 0;
-      state_->workers[physical_id].waiting.push_back(std::move(call));
+      state_->workers[physical_id].waiting.push_back(call);
       if (!has_thread) {
         std::thread([state = state_, physical_id] { Run(state, physical_id); }).detach();
       }

@@ -74,7 +74,7 @@ class VnpuCalls {
   // null = none.
   void SetListener(std::function<void()> listener);
 
-  void Start(std::shared_ptr<VnpuCall> call);
+  void Start(const std::shared_ptr<VnpuCall>& call);
   // The one who asked waits no longer (`code`: kDeadlineExceeded or kCancelled). A call that has
   // not begun never will; the library cannot be stopped at one that has. The answer says which it
   // was and what the library is at.
