@@ -5,7 +5,8 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${ASCEND_DRA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ascend-dra}
-nodes=(8x910B3 16xA3)
+nodes=(8x910B3 16xA3 8x910B4 4x310P3)
+declare -A vnpu_modes=([8x910B4]=dynamic [4x310P3]=dynamic)
 export PYTHONPATH=$here/lib PYTHONDONTWRITEBYTECODE=1
 
 make_venv() {
@@ -48,7 +49,7 @@ main() {
       exit 1
     }
     echo "== node $node"
-    "$here/node.sh" run --chips "$node" "${node_options[@]}" -- \
+    "$here/node.sh" run --chips "$node" --vnpu-mode "${vnpu_modes[$node]:-off}" "${node_options[@]}" -- \
       "${pytest[@]}" --junitxml "$results/$node.xml" || touch "$results/failed"
     [[ -e $results/$node.xml ]] || echo "$node" >>"$results/not-run"
   done

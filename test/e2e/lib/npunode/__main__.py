@@ -32,6 +32,8 @@ def parse(arguments):
     parser = argparse.ArgumentParser(prog="node.sh", usage=USAGE)
     parser.add_argument("action", choices=("run", "shell"), help=argparse.SUPPRESS)
     parser.add_argument("--chips", default="8x910B3", help="mock node: 8x910B3 (default), 16xA3, ...")
+    parser.add_argument("--vnpu-mode", choices=("off", "static", "dynamic"), default="off",
+                        help="how the driver divides chips (default off)")
     parser.add_argument("--no-driver", action="store_true", help="the bare node, without the driver")
     parser.add_argument("--build", help="build directory to install the driver from (default: build/release, "
                                         "brought up to date first)")
@@ -118,7 +120,7 @@ def node(options):
         kubernetes.start(os.environ["E2E_IMAGES"].split(":"))
         os.environ.update(KUBECONFIG=kubernetes.kubeconfig, E2E_IMAGE=images.WORKLOAD)
         if not options.no_driver:
-            driver.deploy(kubernetes, options.chips)
+            driver.deploy(kubernetes, options.chips, options.vnpu_mode)
         status = subprocess.run(options.command).returncode
     finally:
         if status:

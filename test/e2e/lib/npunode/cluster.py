@@ -1,5 +1,6 @@
 """What the cases use: the running node, seen from a process inside it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -76,6 +77,54 @@ class Cluster:
         for key, value in settings.items():
             run("ascend-mock-node", "chip", "--node-dir", self.mock, "--physical-id", str(physical_id),
                 "--set", f"{key}={value}")
+
+    # vNPUs of the mock node, and what its library does wrong.
+
+    def vnpus(self):
+        """What is on the chips, by id."""
+        listed = json.loads(run("ascend-mock-node", "vnpu", "list", "--node-dir", self.mock))["vnpus"]
+        return {vnpu["id"]: vnpu for vnpu in listed}
+
+    def admin_creates_vnpu(self, physical_id, template):
+        """As an administrator does, unknown to the driver; the id."""
+        return int(run("ascend-mock-node", "vnpu", "create", "--node-dir", self.mock, "--physical-id",
+                       str(physical_id), "--template", template))
+
+    def admin_destroys_vnpu(self, vnpu_id):
+        run("ascend-mock-node", "vnpu", "destroy", "--node-dir", self.mock, "--id", str(vnpu_id))
+
+    def set_vnpu(self, vnpu_id, setting):
+        """busy=true, containerUsed=false, ..."""
+        run("ascend-mock-node", "vnpu", "set", "--node-dir", self.mock, "--id", str(vnpu_id), setting)
+
+    def library_call(self, function, physical_id, *behaviour):
+        """Lets a function of libdcmi misbehave on one chip: --return=-8020, --hang, --crash, --after-work."""
+        run("ascend-mock-node", "call", "--node-dir", self.mock, "--name", function, "--physical-id",
+            str(physical_id), *behaviour)
+
+    def library_behaves(self):
+        run("ascend-mock-node", "call", "--node-dir", self.mock, "--clear")
+
+    def set_mock(self, key, value):
+        """Changes one key of the node's description; None removes it."""
+        path = os.path.join(self.mock, "node.json")
+        with open(path) as file:
+            node = json.load(file)
+        node.pop(key, None)
+        if value is not None:
+            node[key] = value
+        with open(f"{path}.new", "w") as file:
+            json.dump(node, file, indent=2)
+        os.rename(f"{path}.new", path)
+
+    def configure(self, **settings):
+        """Replaces the DriverConfig and rolls the driver out with it."""
+        driver.configure(self.api, **settings)
+        old = set(self.driver_pids(PLUGIN))
+        self.api.request("PATCH", driver.DAEMONSET_PATH, {"spec": {"template": {"metadata": {
+            "annotations": {"rollout": str(time.time())}}}}}, "application/strategic-merge-patch+json")
+        wait_for("rolled out", lambda: driver.daemonset_ready(self.api) and not old & set(self.driver_pids(PLUGIN)),
+                 seconds=90)
 
     def held_claims(self):
         """UIDs of the claims the plugin has prepared."""

@@ -1,6 +1,7 @@
 """The driver on the node: its image, its mock NPUs, its deployment."""
 
 import glob
+import json
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ MOCK_PATCH = os.path.join(REPOSITORY, "deploy/manifests/mock-patch.yaml")
 NAMESPACE, DAEMONSET = "ascend-dra-system", "ascend-dra"
 DAEMONSET_PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/{DAEMONSET}"
 SLICES_PATH = "/apis/resource.k8s.io/v1/resourceslices"
+CONFIG_PATH = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{DAEMONSET}"
 MOCK_NODE = "/etc/ascend-dra/mock-node"
 _PROGRAMS = ("ascend-npu-agent", "ascend-dra-kubeletplugin", "ascend-dra", "ascend-mock-node", "ascend_mock_dcmi")
 
@@ -48,21 +50,55 @@ def installed(work):
 
 def create_mock_node(work, chips):
     """Puts the mock's devices, driver files and node description where a real node has its own."""
-    run(os.path.join(installed(work), "bin/ascend-mock-node"), "create", "--node", chips, "--root", "/")
+    run(_mock_tool(work), "create", "--node", chips, "--root", "/")
 
 
-def deploy(node, chips):
+def _mock_tool(work):
+    return os.path.join(installed(work), "bin/ascend-mock-node")
+
+
+def start_kernel(node):
+    """Stands for the kernel driver: makes and removes the device nodes of vNPUs."""
+    node.services.start("mock-kernel", _mock_tool(node.work), "kernel", "--node-dir", MOCK_NODE, "--root", "/")
+
+    def ready():
+        with open(node.services.log("mock-kernel")) as log:
+            return "ready" in log.read().split()
+    node.services.wait("mock-kernel", "the mock's kernel is ready", ready)
+
+
+def configure(api, **settings):
+    """Replaces the DriverConfig; a driver reads it when it starts."""
+    config = {"apiVersion": "npu.huawei.com/v1alpha1", "kind": "DriverConfig", **settings}
+    api.merge(CONFIG_PATH, {"data": {"config.yaml": json.dumps(config)}})
+
+
+def deploy(node, chips, vnpu_mode="off"):
     """From a bare node to a ready driver; sets E2E_MOCK for the command."""
     create_mock_node(node.work, chips)
+    start_kernel(node)
     os.environ["E2E_MOCK"] = MOCK_NODE
     os.environ["PATH"] = f"{installed(node.work)}/bin:{os.environ['PATH']}"
-    kubectl = (node.program("kubectl"), "--kubeconfig", node.kubeconfig)
-    run(*kubectl, "apply", "-f", MANIFEST)
-    run(*kubectl, "--namespace", NAMESPACE, "patch", "daemonset", DAEMONSET, "--patch-file", MOCK_PATCH)
-    run(*kubectl, "label", "node", node.name, "accelerator=huawei-npu")
+    install(node.api, node.name, vnpu_mode)
+
+
+def install(api, node_name, vnpu_mode="off"):
+    """Applies the manifests as an operator would, and waits for the driver's slices."""
+    run("kubectl", "apply", "-f", MANIFEST)
+    run("kubectl", "--namespace", NAMESPACE, "patch", "daemonset", DAEMONSET, "--patch-file", MOCK_PATCH)
+    if vnpu_mode != "off":
+        # Nodes come with recovery on, which parts made on demand must not have.
+        configure(api, vnpuMode=vnpu_mode, vnpuChangeNodeModes=True)
+    run("kubectl", "label", "--overwrite", "node", node_name, "accelerator=huawei-npu")
     wait_for("driver ready (DaemonSet ready, ResourceSlice published)",
-             lambda: daemonset_ready(node.api) and slices(node.api), seconds=60,
-             explain=lambda: _why(node, kubectl))
+             lambda: daemonset_ready(api) and slices(api) and (vnpu_mode != "dynamic" or _divided(api)), seconds=60,
+             explain=_why)
+
+
+def _divided(api):
+    """Whether parts of chips are offered."""
+    return any(device["attributes"].get("template") for item in slices(api)
+               for device in item["spec"].get("devices", []))
 
 
 def daemonset_ready(api):
@@ -79,8 +115,8 @@ def slices(api):
     return [item for item in api.get(SLICES_PATH)["items"] if item["spec"]["driver"] == "npu.huawei.com"]
 
 
-def _why(node, kubectl):
-    parts = [run(*kubectl, "--namespace", NAMESPACE, "get", "events")]
+def _why():
+    parts = [run("kubectl", "--namespace", NAMESPACE, "get", "events")]
     for log in sorted(glob.glob(f"/var/log/pods/{NAMESPACE}_*/*/*.log")):
         parts.append(f"tail of {log}:\n{tail(log)}")
     return "\n".join(parts)
