@@ -26,6 +26,7 @@ namespace {
 constexpr absl::Duration kGetTimeout = absl::Seconds(10);
 constexpr absl::Duration kMinBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
+constexpr absl::Duration kRetryPause = absl::Milliseconds(100);
 constexpr absl::Duration kListTimeout = absl::Seconds(1);
 // After a start the agent may still be loading the library; a claim that is allocated already was
 // allocated from an inventory, so one will come.
@@ -165,6 +166,15 @@ absl::Status ClaimEngine::WaitForChange(uint64_t seen, absl::Time deadline) {
     return WithReason(
         absl::UnavailableError("the driver is being stopped; the kubelet will ask the next one"),
         PrepareError::kSuperseded);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ClaimEngine::WaitToRetry(uint64_t seen, absl::Time deadline) {
+  const absl::Time not_before = std::min(deadline, SteadyNow() + kRetryPause);
+  ASCEND_RETURN_IF_ERROR(WaitForChange(seen, deadline));
+  while (SteadyNow() < not_before) {
+    ASCEND_RETURN_IF_ERROR(WaitForChange(ChangeCount(), not_before));
   }
   return absl::OkStatus();
 }
@@ -450,6 +460,7 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
     const ClaimReference& claim, ClaimPlan plan, absl::Time deadline) {
   const absl::Time holder_deadline = std::min(deadline, SteadyNow() + options_.holder_wait);
   const absl::Time busy_deadline = std::min(deadline, SteadyNow() + options_.busy_wait);
+  const absl::Time agent_deadline = std::min(deadline, SteadyNow() + options_.agent_wait);
   while (true) {
     const uint64_t seen = ChangeCount();
     ASCEND_ASSIGN_OR_RETURN(std::vector<FileLock> chip_locks,
@@ -486,8 +497,14 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
       ASCEND_RETURN_IF_ERROR(WaitForChange(seen, busy_deadline)).With(stray);
       continue;
     }
-    const bool with_vnpus = !plan.divided_ids.empty();
-    absl::Status written = with_vnpus ? ProvideVnpus(&plan.record, deadline) : absl::OkStatus();
+    absl::Status written =
+        plan.divided_ids.empty() ? absl::OkStatus() : ProvideVnpus(&plan.record, deadline);
+    if (absl::IsUnavailable(written) && SteadyNow() < agent_deadline) {
+      chip_locks.clear();
+      // What it may have made is found by the record, if it came so far.
+      ASCEND_RETURN_IF_ERROR(WaitToRetry(seen, agent_deadline)).With(written.message());
+      continue;
+    }
     const std::vector<MetadataFile> metadata = MetadataFilesOf(plan.record, paths_);
     // Written again even if identical: some runtimes keep a device's numbers until its file
     // changes.
@@ -614,7 +631,14 @@ absl::StatusOr<bool> ClaimEngine::ReleaseHardware(const std::string& claim_uid) 
   for (const RecordedChip& chip : ChipsOf(**record)) ids.insert(chip.physical_id);
   ASCEND_ASSIGN_OR_RETURN(const std::vector<FileLock> locks,
                           LockChips({ids.begin(), ids.end()}, deadline));
+  const absl::Time agent_deadline = std::min(deadline, SteadyNow() + options_.agent_wait);
+  uint64_t seen = ChangeCount();
   absl::Status withdrawn = WithdrawVnpus(**record, deadline);
+  while (absl::IsUnavailable(withdrawn) && !HasLostChip(**record) && SteadyNow() < agent_deadline &&
+         WaitToRetry(seen, agent_deadline).ok()) {
+    seen = ChangeCount();
+    withdrawn = WithdrawVnpus(**record, deadline);
+  }
   if (withdrawn.ok()) return true;
   if (!HasLostChip(**record)) return withdrawn;
   // The pod must be able to end although its chip is away; what is on it is not forgotten.

@@ -62,6 +62,8 @@ class ClaimEngine {
     absl::Duration holder_wait = absl::Seconds(15);
     // How long a Prepare waits for processes that nobody accounts for to leave the chip.
     absl::Duration busy_wait = absl::Seconds(2);
+    // How long a call that needs the agent waits for one that is away: it restarts within seconds.
+    absl::Duration agent_wait = absl::Seconds(10);
     // How long a Prepare waits for the kernel to make the device node of a new vNPU.
     absl::Duration node_wait = absl::Seconds(5);
     // How long an Unprepare tries to destroy vNPUs; then the kubelet asks again.
@@ -161,6 +163,8 @@ class ClaimEngine {
   absl::StatusOr<bool> RestoreCdiFile(const ClaimRecord& listed);
   void RestoreLoop(bool swept, bool restored);
   uint64_t ChangeCount();
+  // Before what failed is tried again: until something changed, but not at once.
+  absl::Status WaitToRetry(uint64_t seen, absl::Time deadline);
   // Waits until NotifyChange() was called after ChangeCount() returned `seen`, or the deadline.
   // kUnavailable if the engine stops.
   absl::Status WaitForChange(uint64_t seen, absl::Time deadline);

@@ -34,6 +34,7 @@ class EngineVnpuTest : public EngineTest {
     if (IsSkipped()) return;
     options_.devices.vnpu_mode = VnpuMode::kDynamic;
     options_.node_wait = absl::Milliseconds(20);
+    options_.agent_wait = absl::ZeroDuration();
     options_.undo_budget = absl::Milliseconds(200);
     UseChips(vnpu::Family::k910B, "910B4", 0x33, 20, 32768);
   }
@@ -220,6 +221,32 @@ TEST_F(EngineVnpuTest, WaitsForANodeThatTheKernelMakesLate) {
   host_.Node("/dev/vdavinci100", FakeHost::kMajor, 100);
   prepare.join();
   EXPECT_THAT(answer, IsOk());
+}
+
+TEST_F(EngineVnpuTest, WaitsForAnAgentThatRestarts) {
+  options_.agent_wait = absl::Seconds(30);
+  auto plugin = StartWithVnpus();
+  Claim("a", {Result(kPart0)});
+  vnpus_.FailCreate(absl::UnavailableError("the agent is gone"), true);
+  absl::StatusOr<std::vector<PreparedDevice>> answer;
+  std::thread prepare([&] { answer = plugin->engine.Prepare(Ref("a")); });
+  ASSERT_TRUE(WaitFor([&] { return vnpus_.creates() > 0; }));
+  vnpus_.FailCreate(absl::OkStatus());
+  plugin->engine.NotifyChange();  // the agent's connection is up again
+  prepare.join();
+  EXPECT_THAT(answer, IsOk());
+  EXPECT_EQ(vnpus_.creates(), 1);
+  EXPECT_THAT(vnpus_.Listed(), SizeIs(1));
+
+  vnpus_.FailDestroy(absl::UnavailableError("the agent is gone"));
+  absl::Status unprepared;
+  std::thread unprepare([&] { unprepared = plugin->engine.Unprepare(Ref("a")); });
+  ASSERT_TRUE(WaitFor([&] { return !HasCdi("a"); }));
+  vnpus_.FailDestroy(absl::OkStatus());
+  plugin->engine.NotifyChange();
+  unprepare.join();
+  EXPECT_THAT(unprepared, IsOk());
+  ExpectNothingLeft();
 }
 
 // The answer of the create call is lost together with the agent: the next call finds the vNPU.
