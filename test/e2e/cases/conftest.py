@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from npunode.cluster import Cluster
+from npunode.fake_nodes import BoundNamespace
 
 DEFAULT_CHIPS = "8x910B3"
 
@@ -61,7 +62,18 @@ def pytest_terminal_summary(terminalreporter, config):
 @pytest.fixture
 def ns(cluster, request):
     """A namespace of this test alone; at its end no chip is held."""
-    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:50].strip("-")
-    namespace = cluster.namespace(name)
+    namespace = cluster.namespace(_namespace_name(request))
     yield namespace
     namespace.close()
+
+
+@pytest.fixture
+def bound(cluster, request):
+    """The same for pods that are bound to nodes without a kubelet and never run."""
+    namespace = BoundNamespace(cluster, _namespace_name(request), None)
+    yield namespace
+    namespace.close()
+
+
+def _namespace_name(request):
+    return re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:50].strip("-")

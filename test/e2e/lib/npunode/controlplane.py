@@ -11,6 +11,9 @@ from npunode.steps import NodeError, run
 POD_NETWORK = "10.201.0.0/24"
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 PAUSE_IMAGE = "docker.io/local/pause:1"
+# The default of 50 (20 for the controllers) is for clusters where many share the API server; a case with hundreds
+# of pods would only measure that.
+REQUESTS_PER_SECOND = 1000
 
 
 class Node:
@@ -147,11 +150,13 @@ state = '/run/containerd'
             f"--authentication-kubeconfig={config}", f"--authorization-kubeconfig={config}",
             f"--service-account-private-key-file={pki('service-account.key')}", f"--root-ca-file={pki('ca.crt')}",
             "--use-service-account-credentials", "--leader-elect=false",
-            f"--cluster-signing-cert-file={pki('ca.crt')}", f"--cluster-signing-key-file={pki('ca.key')}")
+            f"--cluster-signing-cert-file={pki('ca.crt')}", f"--cluster-signing-key-file={pki('ca.key')}",
+            f"--kube-api-qps={REQUESTS_PER_SECOND}", f"--kube-api-burst={REQUESTS_PER_SECOND}")
         config = self._pki.kubeconfig("kube-scheduler")
         scheduler = self._config("scheduler.json", {
             "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
-            "clientConnection": {"kubeconfig": config}, "leaderElection": {"leaderElect": False}})
+            "clientConnection": {"kubeconfig": config, "qps": REQUESTS_PER_SECOND, "burst": REQUESTS_PER_SECOND},
+            "leaderElection": {"leaderElect": False}})
         self.services.start("kube-scheduler", self.program("kube-scheduler"), f"--config={scheduler}",
                             f"--authentication-kubeconfig={config}", f"--authorization-kubeconfig={config}")
 
