@@ -337,9 +337,12 @@ bool ClaimEngine::VnpuRecovery() const {
   return inventory != nullptr && inventory->vnpu_recovery.value_or(false);
 }
 
-absl::Status ClaimEngine::ProvideVnpus(ClaimRecord* record, absl::Time deadline) {
+absl::Status ClaimEngine::ProvideVnpus(ClaimRecord* record, absl::Time deadline, bool* stored) {
   if (vnpus_ == nullptr) return absl::UnimplementedError("this driver cannot make vNPUs");
-  ASCEND_RETURN_IF_ERROR(vnpus_->Provide(record, VnpuRecovery(), deadline - SteadyNow()));
+  const absl::Status provided = vnpus_->Provide(record, VnpuRecovery(), deadline - SteadyNow());
+  // Then the disk has the intent.
+  if (record->state == ClaimState::kStarted) *stored = false;
+  ASCEND_RETURN_IF_ERROR(provided);
   injector_.WaitForVnpuNodes(*record, std::min(options_.node_wait, deadline - SteadyNow()));
   record->state = ClaimState::kCompleted;
   return absl::OkStatus();
@@ -497,8 +500,10 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
       ASCEND_RETURN_IF_ERROR(WaitForChange(seen, busy_deadline)).With(stray);
       continue;
     }
+    // Whether the disk has what `existing` says.
+    bool stored = existing.ok();
     absl::Status written =
-        plan.divided_ids.empty() ? absl::OkStatus() : ProvideVnpus(&plan.record, deadline);
+        plan.divided_ids.empty() ? absl::OkStatus() : ProvideVnpus(&plan.record, deadline, &stored);
     if (absl::IsUnavailable(written) && SteadyNow() < agent_deadline) {
       chip_locks.clear();
       // What it may have made is found by the record, if it came so far.
@@ -512,7 +517,7 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
       written =
           WriteInjection(plan.record, metadata, {.rewrite_identical = true, .durable = false});
     }
-    if (written.ok() && (!existing.ok() || **existing != plan.record)) {
+    if (written.ok() && (!stored || **existing != plan.record)) {
       written = Annotate(WithReason(records_.Write(plan.record), PrepareError::kRecordWrite),
                          absl::StrCat("the claim record cannot be written; check that ",
                                       records_.directory(), " is writable and has room"));
@@ -624,8 +629,13 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference, Which which
 absl::StatusOr<bool> ClaimEngine::ReleaseHardware(const std::string& claim_uid) {
   if (vnpus_ == nullptr) return true;
   const absl::StatusOr<std::shared_ptr<const ClaimRecord>> record = records_.Read(claim_uid);
-  // What cannot be read names nothing; what it made is then a vNPU that belongs to nobody.
-  if (!record.ok() || !(*record)->has_managed_vnpus()) return true;
+  // What is damaged names nothing; what it made is then a vNPU that belongs to nobody.
+  if (absl::IsNotFound(record.status()) || absl::IsDataLoss(record.status()) ||
+      absl::IsUnimplemented(record.status())) {
+    return true;
+  }
+  ASCEND_RETURN_IF_ERROR(record.status());
+  if (!(*record)->has_managed_vnpus()) return true;
   const absl::Time deadline = SteadyNow() + options_.destroy_budget;
   std::set<int> ids;
   for (const RecordedChip& chip : ChipsOf(**record)) ids.insert(chip.physical_id);
@@ -769,7 +779,10 @@ absl::StatusOr<bool> ClaimEngine::RestoreCdiFile(const ClaimRecord& listed) {
   if (absl::IsNotFound(record.status())) return false;
   ASCEND_RETURN_IF_ERROR(record.status());
   // The kubelet asks for these again; until then a node of that number may be another one's.
-  if (HasVoidVnpus(**record, options_.boot_id)) return false;
+  if (HasVoidVnpus(**record, options_.boot_id)) {
+    ASCEND_RETURN_IF_ERROR(RemoveInjection(listed.claim_uid));
+    return false;
+  }
   // After a reboot a node of the recorded number may be another chip.
   ASCEND_RETURN_IF_ERROR(CheckKnownIdentity(**record));
   ASCEND_RETURN_IF_ERROR(WriteInjection(**record, MetadataFilesOf(**record, paths_), {}));
@@ -786,9 +799,11 @@ bool ClaimEngine::RestoreCdiFiles(Restore which) {
   std::set<std::string> present;
   if (files.ok()) present.insert(files->begin(), files->end());
   std::map<std::string, absl::Status> failures;
+  released_left_ = false;
   for (const auto& record : contents->records) {
     const std::string file = paths_.cdi_file(record->claim_uid);
-    if (HasVoidVnpus(*record, options_.boot_id)) continue;
+    released_left_ = released_left_ || record->state == ClaimState::kReleased;
+    if (which == Restore::kMissing && HasVoidVnpus(*record, options_.boot_id)) continue;
     const bool missing = present.count(file) == 0;
     if (!missing && which == Restore::kMissing) continue;
     const absl::StatusOr<bool> written = RestoreCdiFile(*record);
@@ -816,7 +831,7 @@ bool ClaimEngine::RestoreCdiFiles(Restore which) {
 }
 
 void ClaimEngine::RestoreLoop(bool swept, bool restored) {
-  bool reaped = ReapReleased();
+  bool reaped = !released_left_ || ReapReleased();
   while (true) {
     {
       MutexLock lock(&mutex_);
@@ -841,7 +856,7 @@ void ClaimEngine::RestoreLoop(bool swept, bool restored) {
       swept = contents.ok() && SweepOrphans(*contents);
     }
     restored = RestoreCdiFiles(Restore::kMissing);
-    reaped = ReapReleased();
+    reaped = !released_left_ || ReapReleased();
   }
 }
 

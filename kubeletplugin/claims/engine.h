@@ -129,7 +129,8 @@ class ClaimEngine {
   std::string FindForeignVnpu(const ClaimPlan& plan);
   std::string FindStray(const ClaimPlan& plan);  // of these two
   bool VnpuRecovery() const;
-  absl::Status ProvideVnpus(ClaimRecord* record, absl::Time deadline);
+  // `stored` becomes false if the record on the disk is another one now.
+  absl::Status ProvideVnpus(ClaimRecord* record, absl::Time deadline, bool* stored);
   // Takes back a Prepare that failed and that nobody was answered about.
   void Undo(const ClaimRecord& record);
   // Destroys what was made for the claim. False: its chip is away, and the record has to stay, as
@@ -190,6 +191,7 @@ class ClaimEngine {
   // By claim UID; only touched by Start() and then by restorer_. Keeps the log quiet about what is
   // known already.
   std::map<std::string, absl::Status> restore_failures_;
+  bool released_left_ = false;  // at the last look at the records
   std::thread restorer_;
   std::unique_ptr<DirectoryWatch> cdi_watch_;
 };

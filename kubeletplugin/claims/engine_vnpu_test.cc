@@ -385,6 +385,17 @@ TEST_F(EngineVnpuTest, OneThatVanishedIsMadeAnew) {
   EXPECT_THAT(vnpus_.Listed(), ElementsAre("0:vir10_3c_16g:100"));
 }
 
+// The plugin died between the destruction and the removal of the record.
+TEST_F(EngineVnpuTest, MadeAnewUnderTheSameIdItIsRecordedAgain) {
+  auto plugin = StartWithVnpus();
+  Claim("a", {Result(kPart0)});
+  ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+  vnpus_.Destroy(100);
+  ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+  EXPECT_EQ(Record("a").state, ClaimState::kCompleted);
+  EXPECT_EQ(Record("a").devices.at(0).vnpu->id, 100);
+}
+
 // While the agent is away, what it has made can still be given to a pod that starts again.
 TEST_F(EngineVnpuTest, APreparedClaimNeedsNoAgent) {
   auto plugin = StartWithVnpus();

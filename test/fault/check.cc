@@ -39,6 +39,7 @@ class Check {
     }
     PrepareAll();
     CheckFiles("after all are prepared");
+    CheckVnpus("after all are prepared");
     CheckLeftoversGo();
     UnprepareAll();
     return good_;
@@ -73,7 +74,11 @@ class Check {
     std::set<std::string> wanted;
     for (const auto& record : contents->records) {
       records_.insert(record->claim_uid);
-      wanted.insert(node_.paths().cdi_file(record->claim_uid));
+      const std::string cdi_file = node_.paths().cdi_file(record->claim_uid);
+      const bool begun = record->state != kubeletplugin::ClaimState::kCompleted;
+      // What was only begun, or is of another boot, is asked for again.
+      if (!VoidVnpus(*record)) wanted.insert(cdi_file);
+      Require(!begun || record->has_managed_vnpus(), when + ": a begun record of whole chips");
       CheckMode(JoinPath(node_.paths().claims_directory(), record->claim_uid), 0600);
       for (const kubeletplugin::RecordedDevice& device : record->devices) {
         if (device.admin_access) continue;
@@ -103,6 +108,28 @@ class Check {
       const absl::StatusOr<std::string> text = ReadFile(path);
       if (Require(text.status(), path)) Require(cdi::ReadJson(*text).status(), path);
     }
+  }
+
+  bool VoidVnpus(const kubeletplugin::ClaimRecord& record) const {
+    return record.has_managed_vnpus() && (record.state != kubeletplugin::ClaimState::kCompleted ||
+                                          record.boot_id != node_.boot_id());
+  }
+
+  // One live claim, one vNPU; none without a claim.
+  void CheckVnpus(const std::string& when) {
+    const auto contents = node_.Records();
+    if (!Require(contents.status(), "records")) return;
+    std::vector<std::string> owned;
+    for (const auto& record : contents->records) {
+      for (const kubeletplugin::RecordedDevice& device : record->devices) {
+        if (!device.vnpu) continue;
+        owned.push_back(absl::StrCat(device.chips.at(0).physical_id, ":",
+                                     device.vnpu->template_name, ":", device.vnpu->id));
+      }
+    }
+    Require(owned == node_.Vnpus(),
+            absl::StrCat(when, ": records have the vNPUs ", absl::StrJoin(owned, " "),
+                         " but there are ", absl::StrJoin(node_.Vnpus(), " ")));
   }
 
   void CheckMode(const std::string& path, mode_t mode) {
@@ -151,6 +178,7 @@ class Check {
   void UnprepareAll() {
     for (const std::string& uid : ClaimUids()) Require(node_.Unprepare(uid), "unprepare");
     CheckFiles("after all are unprepared");
+    CheckVnpus("after all are unprepared");
     Require(records_.empty(), "records are left");
     const auto claims = ListDirectory(node_.paths().claims_directory());
     const auto cdi = ListDirectory(node_.paths().cdi_root());

@@ -109,6 +109,7 @@ class ClaimsFaultTest : public ::testing::Test {
     shared_ = new Shared;
     shared_->host.InstallDriver();
     for (int i = 0; i < 8; ++i) shared_->host.Chip(i, i);
+    shared_->host.Node("/dev/vdavinci180", kubeletplugin::FakeHost::kMajor, 180);
     const std::string first = CountPoints("count-1");
     shared_->points = ParseTrace(first);
     // Without this no point would mean the same in the next run.

@@ -53,6 +53,11 @@ std::vector<kube::DeviceResult> ResultsOf(const std::string& uid) {
             Device(3, "bbbbbbbb-0000-4000-8000-000000000000")};
   }
   if (uid == "never") return {Device(4)};
+  if (uid == "part") {
+    kube::DeviceResult part = Device(5);
+    part.device += "-vir05-1c-8g-0";
+    return {part};
+  }
   kube::DeviceResult result = Device(0);
   result.admin_access = uid == "admin";
   return {result};
@@ -70,6 +75,12 @@ vnpu::Inventory EightChips() {
     chip.model = "910B3";
     chip.uuid = absl::StrCat("uuid-", i);
     chip.pci_bus_id = absl::StrCat("0000:0", i, ":00.0");
+    if (i == 5) {
+      chip.board_id = 0x33;
+      chip.aicore_count = 20;
+      chip.memory_mib = 32768;
+      chip.partitioning.emplace();
+    }
     inventory.chips.push_back(chip);
   }
   return inventory;
@@ -106,7 +117,7 @@ absl::Status MakeOld(const std::string& path) {
 
 const std::vector<std::string>& ClaimUids() {
   static const auto* const uids =
-      new std::vector<std::string>{"one", "pair", "admin", "shares", "thief", "never"};
+      new std::vector<std::string>{"one", "pair", "admin", "shares", "thief", "never", "part"};
   return *uids;
 }
 
@@ -115,7 +126,9 @@ struct ClaimsNode::Plugin {
       : records(node.paths_.claims_directory()),
         cdi_store({.directory = node.paths_.cdi_root()}),
         engine(node.options_, node.paths_, node.client_, records, cdi_store, InjectorOf(node.host_),
-               [inventory = node.inventory_] { return inventory; }) {}
+               [inventory = node.inventory_] { return inventory; }) {
+    engine.SetVnpuCalls(node.hardware_.calls());
+  }
 
   RecordStore records;
   cdi::Store cdi_store;
@@ -127,9 +140,11 @@ ClaimsNode::ClaimsNode(const std::string& state, const std::string& host,
     : state_(state),
       host_(host),
       paths_(PathsBelow(state)),
+      hardware_(JoinPath(state, "hardware"), boot_id),
       inventory_(std::make_shared<const vnpu::Inventory>(EightChips())) {
   options_.node_name = kNodeName;
   options_.boot_id = boot_id;
+  options_.devices.vnpu_mode = kubeletplugin::VnpuMode::kDynamic;
   options_.holder_wait = absl::ZeroDuration();
   options_.restore_retry = absl::Milliseconds(5);
   for (const std::string& uid : ClaimUids()) {

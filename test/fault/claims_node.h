@@ -14,6 +14,7 @@
 #include "kubeletplugin/claims/record_store.h"
 #include "kubeletplugin/paths.h"
 #include "kubeletplugin/testing/fake_kube_client.h"
+#include "test/fault/hardware.h"
 
 namespace ascend::fault {
 
@@ -22,11 +23,13 @@ namespace ascend::fault {
 //   admin   chip 0, adminAccess   shares  two shares of chip 3
 //   thief   chip 0, while `one` holds it; later in its place
 //   never   chip 4; only ever unprepared
+//   part    a quarter of chip 5, a vNPU that is made for it
 const std::vector<std::string>& ClaimUids();
 
 class ClaimsNode {
  public:
-  // `state` gets the directories "kubelet" and "cdi"; `host` is a FakeHost's, and only read.
+  // `state` gets the directories "kubelet", "cdi" and "hardware"; `host` is a FakeHost's, and only
+  // read.
   ClaimsNode(const std::string& state, const std::string& host, const std::string& boot_id);
 
   ~ClaimsNode();
@@ -58,9 +61,12 @@ class ClaimsNode {
   // Names in the CDI directory, without temporaries.
   absl::StatusOr<std::vector<std::string>> CdiFiles() const;
   absl::StatusOr<kubeletplugin::RecordStore::Contents> Records();
+  // "5:vir05_1c_8g:180" of each vNPU there is.
+  std::vector<std::string> Vnpus() const { return hardware_.Listed(); }
 
   const kubeletplugin::Paths& paths() const { return paths_; }
   const std::string& state() const { return state_; }
+  const std::string& boot_id() const { return options_.boot_id; }
 
  private:
   struct Plugin;
@@ -68,6 +74,7 @@ class ClaimsNode {
   const std::string state_;
   const std::string host_;
   const kubeletplugin::Paths paths_;
+  Hardware hardware_;
   kubeletplugin::ClaimEngine::Options options_;
   kube::FakeClient client_;
   std::shared_ptr<const vnpu::Inventory> inventory_;
