@@ -50,7 +50,44 @@ TEST(DevicesTest, NamesComeFromPhysicalIds) {
   EXPECT_THAT(DevicesOf(vnpu::Inventory{}, {}).devices, IsEmpty());
 }
 
+TEST(DevicesTest, PartsAreFoundByTheirName) {
+  vnpu::Inventory inventory;
+  inventory.chips = {ChipAt(0), ChipAt(3)};
+  for (vnpu::Chip& chip : inventory.chips) {
+    chip.board_id = 0x33;
+    chip.memory_mib = 32768;
+    chip.partitioning.emplace();
+  }
+  DeviceOptions options;
+  options.vnpu_mode = VnpuMode::kDynamic;
+  // One by one as in the list of all.
+  for (const NpuDevice& device : DevicesOf(inventory, options).devices) {
+    const auto found = FindDevice(inventory, options, device.name);
+    ASSERT_TRUE(found.has_value()) << device.name;
+    EXPECT_EQ(found->name, device.name);
+    EXPECT_EQ(found->chips, device.chips);
+    EXPECT_EQ(found->consumes, device.consumes);
+    EXPECT_EQ(found->partition.has_value(), device.partition.has_value());
+  }
+  // Also one that is not on offer (any more).
+  options.vnpu_templates = {"vir10_3c_16g"};
+  EXPECT_TRUE(FindDevice(inventory, options, "npu-3-vir05-1c-8g-3").has_value());
+  for (const char* name :
+       {"npu-1", "npu-3-vir05-1c-8g-4", "npu-3-vir05-1c-8g", "npu-3-vir05-1c-8g--1",
+        "npu-1-vir05-1c-8g-0", "npu-3-vir99-0", "npu-3-0", "npu", ""}) {
+    EXPECT_FALSE(FindDevice(inventory, options, name).has_value()) << name;
+  }
+  options.excluded_chips = {3};
+  EXPECT_FALSE(FindDevice(inventory, options, "npu-3-vir05-1c-8g-3").has_value());
+  options.excluded_chips.clear();
+  options.vnpu_mode = VnpuMode::kOff;
+  EXPECT_FALSE(FindDevice(inventory, options, "npu-3-vir05-1c-8g-3").has_value());
+}
+
 TEST(DevicesTest, PhysicalIdsAreReadBackFromNames) {
+  EXPECT_EQ(PartitionName(3, "vir05_1c_8g", 2), "npu-3-vir05-1c-8g-2");
+  EXPECT_THAT(PhysicalIdsOf("npu-3-vir05-1c-8g-2"), ElementsAre(3));
+  EXPECT_THAT(PhysicalIdsOf(CounterSetName(12)), ElementsAre(12));
   EXPECT_THAT(PhysicalIdsOf("npu-3"), ElementsAre(3));
   EXPECT_THAT(PhysicalIdsOf("npu-14-15"), ElementsAre(14, 15));
   for (const char* name : {"", "npu-", "npu-x", "npu--1", "gpu-1", "npu-1-"}) {

@@ -134,6 +134,7 @@ struct Holdings {
     for (const auto& record : records) {
       for (const RecordedDevice& device : record->devices) {
         if (device.admin_access || !devices.try_emplace(device.device, &device).second) continue;
+        claims[device.device] = record->claim();
         for (const RecordedChip& chip : device.chips) {
           (device.vnpu ? divided : whole).insert(chip.physical_id);
         }
@@ -147,6 +148,7 @@ struct Holdings {
   }
 
   std::map<std::string, const RecordedDevice*> devices;  // by name
+  std::map<std::string, std::string> claims;             // the same, who has it
   std::set<int> whole, divided;                          // physical ids
   std::map<std::string, vnpu::Counters> live;            // by counter set
 };
@@ -195,7 +197,11 @@ class Builder {
   // A held device that is not what would be offered now.
   void FindFrozenChips(const DeviceOptions& options) {
     std::map<std::string, const NpuDevice*> by_name;
-    for (const NpuDevice& device : node_.devices) by_name[device.name] = &device;
+    std::set<int> offered;
+    for (const NpuDevice& device : node_.devices) {
+      by_name[device.name] = &device;
+      for (const vnpu::Chip& chip : device.chips) offered.insert(chip.physical_id);
+    }
     for (const auto& [name, device] : held_.devices) {
       const auto same = by_name.find(name);
       std::optional<NpuDevice> unlisted;  // of a template that is no longer on offer
@@ -204,7 +210,14 @@ class Builder {
       }
       const NpuDevice* now = same != by_name.end() ? same->second : unlisted ? &*unlisted : nullptr;
       if (now != nullptr && now->consumes == device->published.consumes_counters) continue;
-      for (const RecordedChip& chip : device->chips) frozen_.insert(chip.physical_id);
+      for (const RecordedChip& chip : device->chips) {
+        frozen_.insert(chip.physical_id);
+        if (offered.count(chip.physical_id) == 0) continue;  // nothing is kept back
+        plan_.warnings.push_back(absl::StrCat(
+            "chip ", chip.physical_id, " is not offered as configured: claim ",
+            held_.claims.at(name), " has ", name,
+            " of it, and until that is released nothing else ", "of the chip can be had"));
+      }
     }
   }
 

@@ -111,6 +111,8 @@ const kube::SliceDevice* Find(const SlicePlan& plan, const std::string& name) {
 std::shared_ptr<const ClaimRecord> Holder(const SliceInputs& inputs, const std::string& name) {
   auto record = std::make_shared<ClaimRecord>();
   record->claim_uid = "uid-of-" + name;
+  record->claim_namespace = "default";
+  record->claim_name = "job";
   const auto device = FindDevice(*inputs.inventory, inputs.devices, name);
   EXPECT_TRUE(device.has_value()) << name;
   if (!device) return record;
@@ -279,6 +281,10 @@ TEST(PartitionSlicesTest, AChangedModeWaitsForTheClaims) {
   SlicePlan plan = BuildSlices(inputs);
   ExpectPublishable(plan);
   EXPECT_THAT(Names(plan), ElementsAre("npu-0-vir05-1c-8g-2:withdrawn", "npu-1"));
+  EXPECT_THAT(plan.warnings,
+              ElementsAre(HasSubstr("chip 0 is not offered as configured: claim default/job has "
+                                    "npu-0-vir05-1c-8g-2 of it"),
+                          HasSubstr("chip 1 is not offered as configured")));
   EXPECT_EQ(Counter(plan, "npu-0", "aicore"), "5");
   EXPECT_EQ(Counter(plan, "npu-1", "aicore"), "20");
   // Off to dynamic: the whole chip costs nothing of the counters, so no part may be offered.

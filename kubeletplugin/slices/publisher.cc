@@ -237,7 +237,7 @@ absl::Status SlicePublisher::Publish(const Wanted& wanted, absl::Duration* wait)
   if (plan.warnings != last_warnings_) {
     last_warnings_ = plan.warnings;
     for (const std::string& warning : plan.warnings) {
-      LogWarning("chips are not divided", {{"reason", warning}});
+      LogWarning("chips are not offered as configured", {{"reason", warning}});
     }
   }
   if (plan.problems != last_problems_) {

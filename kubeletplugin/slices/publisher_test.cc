@@ -992,6 +992,62 @@ TEST_F(NoTaintsTest, AStoredTaintIsProof) {  // SLC-12
 
 // --- several instances ---
 
+// --- servers without counters ---
+
+class NoCountersTest : public PublisherTest {
+ protected:
+  NoCountersTest() : PublisherTest({.partitionable_devices = false}) {}
+
+  Instance& PublishedParts(const SlicePublisher::Options& options) {
+    Instance& instance = Make(options);
+    instance.Set([](SlicePublisher::Wanted& wanted) {
+      wanted.inputs.devices.vnpu_mode = VnpuMode::kDynamic;
+    });
+    std::vector<vnpu::Chip> chips = Chips(2);
+    for (vnpu::Chip& chip : chips) {
+      chip.board_id = 0x33;
+      chip.aicore_count = 20;
+      chip.memory_mib = 32768;
+      chip.partitioning.emplace();
+    }
+    instance.SetChips(chips);
+    instance.Start();
+    EXPECT_TRUE(instance.WaitUntilReady());
+    return instance;
+  }
+};
+
+// Parts without counters would be handed out beside the whole chip.
+TEST_F(NoCountersTest, ChipsAreOfferedWhole) {  // SLC-12
+  ::testing::internal::CaptureStderr();
+  Instance& instance = PublishedParts(Quick());
+  for (int i = 0; i < 10; ++i) instance.Settle();
+  EXPECT_EQ(DeviceNames(), (std::vector<std::string>{"npu-0", "npu-1"}));
+  const int writes = server_.slice_writes();
+  for (int i = 0; i < 20; ++i) instance.Settle();
+  EXPECT_EQ(server_.slice_writes(), writes);  // no loop
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("counters (feature gate DRAPartitionableDevices)"));
+  EXPECT_THAT(log, HasSubstr("chips are offered whole only"));
+}
+
+TEST_F(NoCountersTest, PartsComeWithAServerThatKeepsThem) {  // SLC-12
+  SlicePublisher::Options options = Quick();
+  options.retry_counters_after = absl::ZeroDuration();
+  Instance& instance = PublishedParts(options);
+  for (int i = 0; i < 10; ++i) instance.Settle();
+  EXPECT_EQ(Devices(), 2);
+  server_.SetFeatures(/*device_taints=*/true, /*partitionable_devices=*/true);
+  server_.CloseWatches();
+  ASSERT_TRUE(Eventually([&] { return Devices() > 2; }));
+  instance.Settle();
+  bool counters = false;
+  for (const auto& slice : server_.Slices()) {
+    counters = counters || slice["spec"].contains("sharedCounters");
+  }
+  EXPECT_TRUE(counters);
+}
+
 TEST_F(PublisherTest, TheNewestPublishesAndTheOlderStepsBack) {  // SLC-09
   Instance& old_one = Make(Quick(), "old");
   old_one.SetChips(Chips(2, "old"));
