@@ -86,6 +86,24 @@ def test_attempts_in_vain(cluster, bound, note, mode, busy):
             assert result != "scheduled"
 
 
+@pytest.mark.parametrize("mode", ["dynamic", "off"])
+def test_even_split(cluster, bound, note, mode):
+    """12 chips of a node with two meshes are 6 of each: the one recipe of two requests."""
+    part = SMALL["16x910B2C"] if mode == "dynamic" else None
+    with FakeNode(cluster, "split", "16x910B2C", vnpuMode=mode) as node:
+        attempts = Attempts(cluster, bound, node)
+        halves = [request(name, count=6) for name in ("first", "second")]
+        constraints = [{"requests": [half["name"]], **HCCS} for half in halves]
+        timed = [attempts.best(*halves, constraints=constraints)]
+        for mesh in range(2):
+            busy = attempts.occupy(range(8 * mesh, 8 * mesh + 3), part)
+            timed.append(attempts.best(*halves, constraints=constraints))
+            attempts.free(busy)
+        note("; ".join(f"{seconds * 1000:.0f} ms ({result})" for result, seconds in timed))
+        assert [result for result, _ in timed] == ["scheduled", "unschedulable", "unschedulable"]
+        assert all(seconds < RECIPE_SECONDS for _, seconds in timed)
+
+
 # Mode and kind of node, devices, devices of an HCCS group, counts of the recipes. All devices are asked for by All.
 RECIPES = [("dynamic", "16x910B2C", 16, 8, (2, 4, 8)), ("off", "16x910B2C", 16, 8, (2, 4, 8)),
            ("dynamic", "8x910A", 8, 4, (2, 4)), ("dynamic", "8x910B3", 8, 8, (2, 4, 8)),
