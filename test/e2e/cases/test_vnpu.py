@@ -117,15 +117,15 @@ def test_chip_and_its_parts_exclude_each_other(cluster, ns):
 @on_910b
 def test_measured_against_a_whole_chip(cluster, ns, note):
     """How much later a container starts when its part of a chip has to be made first."""
-    ns.create(part_template("vir05_1c_8g", CHIP), template("whole", request(selectors=[on_chip(CHIP)])))
     took = {"part": [], "whole": []}
-    for round_number in range(3):
-        for kind, source in (("part", f"part-of-{CHIP}"), ("whole", "whole")):
-            name = f"{kind}-{round_number}"
-            ns.create(pod(name, container(FOREVER, claims=["npu"]), claims={"npu": source}))
-            took[kind].append(seconds_until(
-                lambda name=name: ns.pod(name)["status"]["phase"] == "Running", f"{name} runs", poll=0.005))
-            ns.delete_pod(name)
+    for chip in range(6):
+        kind = ("part", "whole")[chip % 2]
+        source = part_template("vir05_1c_8g", chip) if kind == "part" else template(
+            f"part-of-{chip}", request(selectors=[on_chip(chip)]))
+        name = f"{kind}-{chip}"
+        ns.create(source, part_pod(name, chip))
+        took[kind].append(seconds_until(
+            lambda name=name: ns.pod(name)["status"]["phase"] == "Running", f"{name} runs", poll=0.005))
     prepared = {kind: sorted(float(ms) for ms in re.findall(
         rf'claim prepared.*claim="?{ns.name}/{kind}-\d-.*\bms=([\d.]+)', cluster.plugin_log())) for kind in took}
     for kind, seconds in took.items():

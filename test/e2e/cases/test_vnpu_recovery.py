@@ -23,6 +23,8 @@ def node_restored(cluster):
     yield
     cluster.library_behaves()
     cluster.set_mock("vnpuNodes", None)
+    for chip in range(4):
+        cluster.chip(chip, present="true")
 
 
 def counters(cluster, chip):
@@ -92,6 +94,30 @@ def test_device_node_appears_late(cluster, ns):
     ns.wait_pod("late")
     assert FAILED_PREPARE not in ns.messages("late")
     assert_one_each(cluster, ns, ["late"])
+
+
+@on_310p
+def test_chip_lost_and_vnpu_destroyed_by_others(cluster, ns, note):
+    """Pods end although what they had is gone; what was on the lost chip is destroyed when it is back."""
+    lost, emptied = 2, 3
+    names = {"lost": lost, "emptied": emptied}
+    for name, chip in names.items():
+        ns.create(part_template(SMALL, chip), part_pod(name, chip))
+    for name in names:
+        ns.wait_pod(name)
+    stays = vnpu_of(ns, "lost")
+    cluster.admin_destroys_vnpu(vnpu_of(ns, "emptied"))
+    cluster.chip(lost, present="false")
+    held = f"npu-{lost}-vir02-1c-0"
+    wait_for("the held part is tainted", lambda: taints(cluster, held), seconds=30)
+    for name in names:
+        ns.delete_pod(name, seconds=60)
+    assert set(cluster.vnpus()) == {stays}, "the mock keeps what is on a chip that is away"
+    cluster.chip(lost, present="true")
+    note(f"destroyed {seconds_until(lambda: not cluster.vnpus(), 'destroyed', 60):.1f} s after the chip was back")
+    assert_none(cluster)
+    wait_for("no record", lambda: not cluster.held_claims())
+    wait_for("the chip is to be had whole", lambda: not taints(cluster, f"npu-{lost}"), seconds=60)
 
 
 @on_910b
