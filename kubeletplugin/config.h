@@ -2,16 +2,16 @@
 //
 //   apiVersion: npu.huawei.com/v1alpha1
 //   kind: DriverConfig
-//   excludedChips: [7]                  # physical ids that are not offered
-//   ascendVisibleDevicesVoid: true      # set ASCEND_VISIBLE_DEVICES=void in containers
-//   extraMounts: [/etc/my-site.conf]    # host paths, mounted read-only where they exist
-//   vnpuMode: dynamic                   # off (default), static or dynamic: see docs/vnpu.md
-//   vnpuTemplates: [vir05_1c_8g]        # those offered in dynamic mode; missing: all of the
-//   product vnpuChangeNodeModes: true           # may switch vnpu-mode to container and recovery
-//   off vnpuOnA3: true                      # vNPUs on A3 dies, which no released driver is known
-//   to make vnpuCatalog: [...]                  # products in the form of vnpu/catalog.h a3Unit:
-//   module                      # module or die; missing: as the multi-die policy says nodes: # per
-//   node name; replaces the value above
+//   excludedChips: [7]                # physical ids that are not offered
+//   ascendVisibleDevicesVoid: true    # set ASCEND_VISIBLE_DEVICES=void in containers
+//   extraMounts: [/etc/my-site.conf]  # host paths, mounted read-only where they exist
+//   vnpuMode: dynamic                 # off (default), static or dynamic: see docs/vnpu.md
+//   vnpuTemplates: [vir05_1c_8g]      # offered in dynamic mode; missing: all of the product
+//   vnpuChangeNodeModes: true         # may set vNPU mode container, recovery off
+//   vnpuOnA3: true                    # vNPUs on A3 dies: no driver is known to make them
+//   vnpuCatalog: [...]                # products in the form of vnpu/catalog.h
+//   a3Unit: module                    # module or die; missing: by the multi-die policy
+//   nodes:                            # per node name; replaces the value above
 //     npu-node-1: {excludedChips: []}
 //
 // Strict: an unknown key or a value of the wrong type is an error that names it.

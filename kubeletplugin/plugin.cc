@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/core/directory_watch.h"
 #include "base/core/file.h"
 #include "base/core/mutex.h"
@@ -286,6 +288,7 @@ class Plugin::Impl {
                                                     Clock::Real().Monotonic());
       wanted.inputs.foreign_vnpus = foreign_vnpus_.Update(
           wanted.inputs.inventory.get(), wanted.inputs.records, Clock::Real().Monotonic());
+      LogForeignVnpus(wanted.inputs.foreign_vnpus);
       for (const auto& next : {busy_chips_.next_change(), foreign_vnpus_.next_change()}) {
         if (next) wanted.ask_again_after = std::min(wanted.ask_again_after.value_or(*next), *next);
       }
@@ -299,6 +302,23 @@ class Plugin::Impl {
       wanted.ask_again_after = kRecordsRetry;  // nothing tells when the directory is well again
     }
     return wanted;
+  }
+
+  // Once for each change: they explain why a chip is not offered whole.
+  void LogForeignVnpus(const std::map<int, std::vector<vnpu::Vnpu>>& foreign) {
+    for (const auto& [chip, vnpus] : foreign) {
+      const auto known = logged_foreign_.find(chip);
+      if (known != logged_foreign_.end() && known->second == vnpus) continue;
+      LogWarning("vNPUs that no claim has are on a chip",
+                 {{"chip", chip},
+                  {"vnpus", absl::StrJoin(vnpus, ", ", [](std::string* out, const auto& vnpu) {
+                     absl::StrAppend(out, vnpu.id, " (", vnpu.template_name, ")");
+                   })}});
+    }
+    for (const auto& [chip, vnpus] : logged_foreign_) {
+      if (foreign.count(chip) == 0) LogInfo("a chip has only our vNPUs again", {{"chip", chip}});
+    }
+    logged_foreign_ = foreign;
   }
 
   // What cannot be served costs metrics, not claims.
@@ -399,6 +419,7 @@ class Plugin::Impl {
 
   BusyChips busy_chips_;  // the publisher's thread's, and so is the next
   ForeignVnpus foreign_vnpus_;
+  std::map<int, std::vector<vnpu::Vnpu>> logged_foreign_;
   std::unique_ptr<SlicePublisher> publisher_;
   std::unique_ptr<NodeMonitor> node_monitor_;
   std::unique_ptr<AllocationsFeed> allocations_;

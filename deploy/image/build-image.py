@@ -25,7 +25,9 @@ import elf
 DIRECTORIES = {"etc": 0o755, "dev": 0o755, "proc": 0o755, "sys": 0o755, "run": 0o755, "root": 0o700, "tmp": 0o1777,
                "usr": 0o755, "usr/bin": 0o755, "usr/sbin": 0o755, "usr/lib": 0o755, "usr/lib64": 0o755,
                "var": 0o755}
-LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64", "var/run": "../run"}
+# libdcmi keeps the vNPUs of the host in /etc/vnpu.cfg: it must be the host's file, not one of the container's.
+LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64", "var/run": "../run",
+         "etc/vnpu.cfg": "../host/etc/vnpu.cfg"}
 TEXTS = {"etc/passwd": "root:x:0:0:root:/root:/bin/sh\nnonroot:x:65532:65532:nonroot:/tmp:/bin/sh\n",
          "etc/group": "root:x:0:\nnonroot:x:65532:\n",
          "etc/nsswitch.conf": "hosts: files dns\n"}

@@ -249,8 +249,13 @@ absl::Status ClaimVnpus::Provide(ClaimRecord* record, bool recovery, absl::Durat
                                   .template_name = device.vnpu->template_name};
     if (device.vnpu->wanted_id >= 0) request.id = device.vnpu->wanted_id;
     request.vgroup = WantedVgroup(*record, i, listings[ChipOf(device)], contents, boot_id_);
-    ASCEND_ASSIGN_OR_RETURN(const vnpu::Vnpu made, calls_.create(request, timer.left()),
-                            Name(device), " cannot be created");
+    absl::StatusOr<vnpu::Vnpu> answer = calls_.create(request, timer.left());
+    // An agent that is away, or too slow, has reasons of its own.
+    if (!absl::IsUnavailable(answer.status()) && !absl::IsDeadlineExceeded(answer.status())) {
+      answer = WithReason(std::move(answer), PrepareError::kVnpu);
+    }
+    ASCEND_ASSIGN_OR_RETURN(const vnpu::Vnpu made, std::move(answer), Name(device),
+                            " cannot be created");
     SetFound(made, &*device.vnpu);
     listings[ChipOf(device)].push_back(made);
     LogInfo("created a vNPU", {{"claim", record->claim()},

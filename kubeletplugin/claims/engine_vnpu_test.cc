@@ -174,9 +174,10 @@ TEST_F(EngineVnpuTest, AFailedCreateIsTheClaimsError) {
   Claim("a", {Result(kPart0)});
   vnpus_.FailCreate(
       absl::FailedPreconditionError("dcmi_create_vdevice returned -8020 (RESOURCE_OCCUPIED)"));
-  EXPECT_THAT(plugin->engine.Prepare(Ref("a")).status(),
-              Refused("vNPU vir05_1c_8g of chip 0 cannot be created: dcmi_create_vdevice returned "
-                      "-8020"));
+  const absl::Status refused = plugin->engine.Prepare(Ref("a")).status();
+  EXPECT_THAT(refused, Refused("vNPU vir05_1c_8g of chip 0 cannot be created: dcmi_create_vdevice "
+                               "returned -8020"));
+  EXPECT_EQ(ReasonOf(refused), PrepareError::kVnpu);
   EXPECT_FALSE(HasRecord("a"));
   EXPECT_FALSE(HasCdi("a"));
   vnpus_.FailCreate(absl::OkStatus());

@@ -21,6 +21,8 @@ const char* Name(PrepareError error) {
       return "chip_held";
     case PrepareError::kLock:
       return "lock";
+    case PrepareError::kVnpu:
+      return "vnpu";
     case PrepareError::kDeviceNode:
       return "device_node";
     case PrepareError::kCdiFile:

@@ -15,6 +15,7 @@ enum class PrepareError {
   kClaimRejected,     // the claim, its allocation or its configuration cannot be served
   kChipHeld,          // another claim still holds a chip
   kLock,              // the lock of a chip cannot be had: another operation took too long
+  kVnpu,              // the library does not make the vNPU
   kDeviceNode,        // a device node is missing on the host, or not what it should be
   kCdiFile,           // the CDI file could not be written
   kRecordWrite,       // the claim record could not be written
@@ -27,11 +28,11 @@ enum class PrepareError {
   kInternal,          // everything else
 };
 inline constexpr std::array kPrepareErrors = {
-    PrepareError::kClaimNotFound, PrepareError::kClaimRejected,    PrepareError::kChipHeld,
-    PrepareError::kLock,          PrepareError::kDeviceNode,       PrepareError::kCdiFile,
-    PrepareError::kRecordWrite,   PrepareError::kRecordUnreadable, PrepareError::kUnavailable,
-    PrepareError::kDeadline,      PrepareError::kPermission,       PrepareError::kNoSpace,
-    PrepareError::kSuperseded,    PrepareError::kInternal,
+    PrepareError::kClaimNotFound, PrepareError::kClaimRejected, PrepareError::kChipHeld,
+    PrepareError::kLock,          PrepareError::kVnpu,          PrepareError::kDeviceNode,
+    PrepareError::kCdiFile,       PrepareError::kRecordWrite,   PrepareError::kRecordUnreadable,
+    PrepareError::kUnavailable,   PrepareError::kDeadline,      PrepareError::kPermission,
+    PrepareError::kNoSpace,       PrepareError::kSuperseded,    PrepareError::kInternal,
 };
 
 // "chip_held"; the metric's label value, so never changed.

@@ -22,6 +22,7 @@
 #include "test/bench/process_stats.h"
 #include "test/bench/report.h"
 #include "test/bench/samples.h"
+#include "test/bench/slices.h"
 #include "test/sim/table.h"
 
 namespace ascend::bench {
@@ -31,6 +32,7 @@ using sim::ClaimRef;
 using Rows = std::vector<std::vector<std::string>>;
 
 constexpr int kChips = 16;
+constexpr int kSliceBuilds = 200;
 constexpr absl::Duration kSlowGet = absl::Milliseconds(50);
 // Rounds in which a measurement and what it is compared with take turns: whatever else the machine
 // does meets both.
@@ -375,6 +377,13 @@ class Bench {
                  .name = "Start → first slice, median",
                  .value = first_slice_ms_,
                  .unit = "ms"});
+    const Samples builds = TimeSliceBuilds(kSliceBuilds);
+    report_.Add({.key = "slice_build_16_chips_p50_ms",
+                 .name = "Slices of 16 divided chips (496 devices): build, median",
+                 .value = builds.QuantileMs(0.5),
+                 .unit = "ms",
+                 .at_most = 5});
+    report_.Add({.key = "slice_build_16_chips_p99_ms", .value = builds.QuantileMs(0.99)});
     report_.Add({.key = "cpu_per_claim_ms",
                  .name = "Plugin: CPU for Prepare and Unprepare, 16 callers",
                  .value = cpu_per_claim_ms_,
