@@ -125,8 +125,8 @@ class Plugin::Impl {
     allocations_server_.reset();
     // What still waits for another claim or the API server then would hold up the end.
     if (server_ != nullptr) server_->Stop(kStopGrace, [this] { engine_.Stop(); });
-    engine_.Stop();
-    client_->Shutdown();  // what is still under way must not hold up the end
+    engine_.StopAndJoin();  // it asks the agent, which goes before it
+    client_->Shutdown();    // what is still under way must not hold up the end
     // Publisher and agent client ask each other. Both are idle before either goes; the members'
     // order does the rest (no reset() here: their threads still look at these pointers).
     if (publisher_ != nullptr) publisher_->Stop();
@@ -286,9 +286,12 @@ class Plugin::Impl {
       // Only from the agent: which processes there were before it answered says nothing of now.
       wanted.inputs.busy_chips = busy_chips_.Update(view.inventory.get(), wanted.inputs.records,
                                                     Clock::Real().Monotonic());
+      wanted.inputs.pending = engine_.PendingDevices();
       wanted.inputs.foreign_vnpus = foreign_vnpus_.Update(
           wanted.inputs.inventory.get(), wanted.inputs.records, Clock::Real().Monotonic());
-      LogForeignVnpus(wanted.inputs.foreign_vnpus);
+      if (device_options_.vnpu_mode != VnpuMode::kStatic) {
+        LogForeignVnpus(wanted.inputs.foreign_vnpus);
+      }
       for (const auto& next : {busy_chips_.next_change(), foreign_vnpus_.next_change()}) {
         if (next) wanted.ask_again_after = std::min(wanted.ask_again_after.value_or(*next), *next);
       }

@@ -93,8 +93,9 @@ struct Chip {
   // which does not mean that the chip is free.
   std::optional<std::vector<int>> busy;
 
-  // nullopt with an empty error: this product or driver has no vNPUs. nullopt with an error: nobody
-  // knows at the moment, which does not mean that there are none.
+  // nullopt with an empty error: this product or driver has no vNPUs. With an error: nobody knows
+  // at the moment; it is what was known before then, or nullopt, which does not mean that there are
+  // none.
   std::optional<Partitioning> partitioning;
   std::string partitioning_error;
 

@@ -263,6 +263,7 @@ class Discovery {
     if (chip.health != Health::kAbsent) chip.busy = Pids(dcmi_.Processes(unit));
     Partition(unit, chip);
     Identify(unit, chip);
+    KeepPartitioning(chip);
     Locate(unit, chip);
     Measure(unit, chip);
     chip.roce_address = RoceAddress(unit, chip.physical_id);
@@ -279,6 +280,16 @@ class Discovery {
       chip.partitioning = *std::move(partitioning);
     } else if (!absl::IsUnimplemented(partitioning.status())) {
       chip.partitioning_error = std::string(partitioning.status().message());
+    }
+  }
+
+  // What a chip is divided into does not change because it cannot be asked for a moment.
+  void KeepPartitioning(Chip& chip) const {
+    if (chip.partitioning_error.empty()) return;
+    for (const Chip& known : last_.chips) {
+      if (known.physical_id == chip.physical_id && known.uuid == chip.uuid) {
+        chip.partitioning = known.partitioning;
+      }
     }
   }
 

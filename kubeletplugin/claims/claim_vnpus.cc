@@ -59,6 +59,17 @@ bool SameTemplate(const RecordedDevice& device, const vnpu::Vnpu& vnpu) {
   return vnpu.template_name.empty() || vnpu.template_name == device.vnpu->template_name;
 }
 
+// Whether a vNPU of ours got another id than was asked for.
+bool LibraryChoosesIds(const RecordStore::Contents& contents, const std::string& boot_id) {
+  for (const auto& record : contents.records) {
+    if (record->boot_id != boot_id) continue;
+    for (const RecordedDevice& device : record->devices) {
+      if (device.vnpu && device.vnpu->id >= 0 && device.vnpu->wanted_id >= 0) return true;
+    }
+  }
+  return false;
+}
+
 std::string Ids(const std::vector<vnpu::Vnpu>& vnpus) {
   return absl::StrJoin(vnpus, ", ",
                        [](std::string* out, const auto& vnpu) { absl::StrAppend(out, vnpu.id); });
@@ -67,7 +78,9 @@ std::string Ids(const std::vector<vnpu::Vnpu>& vnpus) {
 void SetFound(const vnpu::Vnpu& found, RecordedVnpu* vnpu) {
   vnpu->id = found.id;
   vnpu->vgroup = found.vgroup;
-  vnpu->wanted_id = -1;
+  vnpu->begun = false;
+  // One that differs shows that the library chooses ids itself.
+  if (vnpu->wanted_id == vnpu->id) vnpu->wanted_id = -1;
   vnpu->ids_before.clear();
 }
 
@@ -76,6 +89,7 @@ void SetIntent(const std::map<int, std::vector<vnpu::Vnpu>>& listings, RecordedD
                const std::vector<RecordedDevice>& all) {
   RecordedVnpu& vnpu = *device->vnpu;
   vnpu.id = vnpu.vgroup = vnpu.wanted_id = -1;
+  vnpu.begun = true;
   vnpu.ids_before.clear();
   std::set<int> used;
   if (const auto listed = listings.find(ChipOf(*device)); listed != listings.end()) {
@@ -126,10 +140,9 @@ std::optional<int> WantedVgroup(const ClaimRecord& record, size_t index,
 ClaimVnpus::ClaimVnpus(std::string boot_id, RecordStore& records, VnpuCalls calls)
     : boot_id_(std::move(boot_id)), records_(records), calls_(std::move(calls)) {}
 
-std::optional<vnpu::Vnpu> ClaimVnpus::Locate(const ClaimRecord& record, size_t index,
-                                             const std::vector<vnpu::Vnpu>& listed,
-                                             const RecordStore::Contents& contents, bool recovery,
-                                             const Found& found) const {
+absl::StatusOr<std::optional<vnpu::Vnpu>> ClaimVnpus::Locate(
+    const ClaimRecord& record, size_t index, const std::vector<vnpu::Vnpu>& listed,
+    const RecordStore::Contents& contents, bool recovery, const Found& found) const {
   const RecordedDevice& device = record.devices[index];
   const RecordedVnpu& vnpu = *device.vnpu;
   const bool this_boot = record.boot_id == boot_id_;
@@ -140,7 +153,7 @@ std::optional<vnpu::Vnpu> ClaimVnpus::Locate(const ClaimRecord& record, size_t i
     return std::nullopt;
   }
   // Without an intent on the disk nothing was made.
-  if (this_boot ? record.state == ClaimState::kCompleted : !recovery) return std::nullopt;
+  if (this_boot ? !vnpu.begun : !recovery) return std::nullopt;
 
   // How many vNPUs without a known id are ours: of this record's intents, or of all claims of
   // former boots; and which ids are somebody's for sure.
@@ -171,14 +184,23 @@ std::optional<vnpu::Vnpu> ClaimVnpus::Locate(const ClaimRecord& record, size_t i
   std::vector<vnpu::Vnpu> candidates;
   const std::vector<int>& before = vnpu.ids_before;
   for (const vnpu::Vnpu& candidate : listed) {
-    if (candidate.template_name != vnpu.template_name || owned.count(candidate.id) != 0) continue;
-    if (this_boot) {
-      if (std::find(before.begin(), before.end(), candidate.id) != before.end()) continue;
-      if (candidate.id == vnpu.wanted_id) return candidate;
+    if (owned.count(candidate.id) != 0 || !SameTemplate(device, candidate)) continue;
+    if (this_boot && std::find(before.begin(), before.end(), candidate.id) != before.end()) {
+      continue;
     }
+    // It may be ours, or not: a guess would leave it, or destroy somebody else's.
+    if (candidate.template_name.empty()) {
+      return absl::UnavailableError(absl::StrCat("the library does not tell the template of vNPU ",
+                                                 candidate.id, " on chip ", ChipOf(device)));
+    }
+    if (this_boot && candidate.id == vnpu.wanted_id) return candidate;
     candidates.push_back(candidate);
   }
   if (candidates.empty()) return std::nullopt;
+  // Somebody else's, made at the same time: ours would have the id that was asked for.
+  if (this_boot && vnpu.wanted_id >= 0 && !LibraryChoosesIds(contents, boot_id_)) {
+    return std::nullopt;
+  }
   if (candidates.size() <= ours) return candidates.front();
   LogWarning("cannot tell which vNPU is the claim's, so none is touched",
              {{"claim", record.claim()},
@@ -189,7 +211,8 @@ std::optional<vnpu::Vnpu> ClaimVnpus::Locate(const ClaimRecord& record, size_t i
   return std::nullopt;
 }
 
-absl::Status ClaimVnpus::Provide(ClaimRecord* record, bool recovery, absl::Duration timeout) {
+absl::Status ClaimVnpus::Provide(ClaimRecord* record, bool recovery, absl::Duration timeout,
+                                 bool* written) {
   const Timer timer(timeout);
   const bool verified = record->state == ClaimState::kCompleted && record->boot_id == boot_id_;
   ASCEND_ASSIGN_OR_RETURN(const RecordStore::Contents contents, records_.ReadAll());
@@ -220,7 +243,9 @@ absl::Status ClaimVnpus::Provide(ClaimRecord* record, bool recovery, absl::Durat
           "vNPU ", device.vnpu->id, " (", device.vnpu->template_name, ") of chip ", chip,
           " is gone: an administrator destroyed it; delete the pod to get another one"));
     }
-    if (const auto located = Locate(*record, i, listed, contents, recovery, found)) {
+    ASCEND_ASSIGN_OR_RETURN(const std::optional<vnpu::Vnpu> located,
+                            Locate(*record, i, listed, contents, recovery, found));
+    if (located) {
       found[i] = *located;
       continue;
     }
@@ -238,7 +263,7 @@ absl::Status ClaimVnpus::Provide(ClaimRecord* record, bool recovery, absl::Durat
   record->boot_id = boot_id_;
   if (missing.empty()) return absl::OkStatus();
   for (const size_t i : missing) SetIntent(listings, &record->devices[i], record->devices);
-  record->state = ClaimState::kStarted;
+  *written = true;
   ASCEND_RETURN_IF_ERROR(WithReason(records_.Write(*record), PrepareError::kRecordWrite))
       .With("the claim record cannot be written; check that ", records_.directory(),
             " is writable and has room");
@@ -253,6 +278,8 @@ absl::Status ClaimVnpus::Provide(ClaimRecord* record, bool recovery, absl::Durat
     // An agent that is away, or too slow, has reasons of its own.
     if (!absl::IsUnavailable(answer.status()) && !absl::IsDeadlineExceeded(answer.status())) {
       answer = WithReason(std::move(answer), PrepareError::kVnpu);
+      // The agent knows that nothing is left of it: what is found there later is somebody else's.
+      if (!answer.ok()) device.vnpu->begun = false;
     }
     ASCEND_ASSIGN_OR_RETURN(const vnpu::Vnpu made, std::move(answer), Name(device),
                             " cannot be created");
@@ -278,7 +305,8 @@ absl::Status ClaimVnpus::Withdraw(const ClaimRecord& record, bool recovery,
     ASCEND_ASSIGN_OR_RETURN(const std::vector<vnpu::Vnpu> listed, calls_.list(chip, timer.left()),
                             "the vNPUs of chip ", chip, " cannot be listed");
     ASCEND_ASSIGN_OR_RETURN(const RecordStore::Contents contents, records_.ReadAll());
-    const auto located = Locate(record, i, listed, contents, recovery, found);
+    ASCEND_ASSIGN_OR_RETURN(const std::optional<vnpu::Vnpu> located,
+                            Locate(record, i, listed, contents, recovery, found));
     if (!located) continue;
     found[i] = *located;
     ASCEND_RETURN_IF_ERROR(calls_.destroy({.physical_id = chip,

@@ -4,7 +4,9 @@
 //
 // One live claim = one vNPU, and no other of ours:
 //   made and recorded             by its id, within the boot that it was made in
-//   made, but nobody heard of it  by what is new on the chip since the intent
+//   made, but nobody heard of it  by the id that was asked for; of a library that does not let ids
+//   be
+//                                 chosen, by what is new on the chip since the intent
 //   left over from another boot   by chip and template, if the driver makes vNPUs again at boot and
 //                                 there are no more of them than claims had; ids change at boots
 // In doubt a vNPU is somebody else's: it stays, and the claim gets a new one.
@@ -44,9 +46,10 @@ class ClaimVnpus {
   ClaimVnpus(std::string boot_id, RecordStore& records, VnpuCalls calls);
 
   // Finds the vNPUs of the record, and makes those that are missing; fills in their ids. Before
-  // any is made the record is written, state kStarted. `recovery`: whether the driver
-  // makes vNPUs again at boot. On failure the record on disk tells what may have been made.
-  absl::Status Provide(ClaimRecord* record, bool recovery, absl::Duration timeout);
+  // any is made the record is written as it is, with the intents, and `*written` becomes true.
+  // `recovery`: whether the driver makes vNPUs again at boot. On failure the record on disk tells
+  // what may have been made.
+  absl::Status Provide(ClaimRecord* record, bool recovery, absl::Duration timeout, bool* written);
 
   // Destroys what Provide() made for the record. A vNPU that is gone already is a success; on
   // failure the caller keeps the record and tries again.
@@ -55,11 +58,12 @@ class ClaimVnpus {
  private:
   // What of a record was found so far, by the place in its devices.
   using Found = std::map<size_t, vnpu::Vnpu>;
-  // The vNPU on the chip that is devices[index]'s; nullopt if none is for sure.
-  std::optional<vnpu::Vnpu> Locate(const ClaimRecord& record, size_t index,
-                                   const std::vector<vnpu::Vnpu>& listed,
-                                   const RecordStore::Contents& contents, bool recovery,
-                                   const Found& found) const;
+  // The vNPU on the chip that is devices[index]'s; nullopt if none is for sure. kUnavailable if the
+  // library does not tell what it must know for that.
+  absl::StatusOr<std::optional<vnpu::Vnpu>> Locate(const ClaimRecord& record, size_t index,
+                                                   const std::vector<vnpu::Vnpu>& listed,
+                                                   const RecordStore::Contents& contents,
+                                                   bool recovery, const Found& found) const;
 
   const std::string boot_id_;
   RecordStore& records_;

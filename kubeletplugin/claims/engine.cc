@@ -26,6 +26,8 @@ namespace {
 constexpr absl::Duration kGetTimeout = absl::Seconds(10);
 constexpr absl::Duration kMinBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
+// The kubelet tries again every minute or two.
+constexpr absl::Duration kPendingAge = absl::Minutes(10);
 constexpr absl::Duration kRetryPause = absl::Milliseconds(100);
 constexpr absl::Duration kListTimeout = absl::Seconds(1);
 // After a start the agent may still be loading the library; a claim that is allocated already was
@@ -56,12 +58,20 @@ std::string NameOfHeld(const RecordedDevice& wanted, const RecordedDevice& held)
   return held.device;
 }
 
-// Nothing was made for it in this boot yet, or it is not known what.
+// Its CDI file must not be used: nothing was answered yet or any more, or the vNPUs in it are those
+// of another boot.
 bool HasVoidVnpus(const ClaimRecord& record, const std::string& boot_id) {
   return record.state != ClaimState::kCompleted ||
          (record.boot_id != boot_id &&
           std::any_of(record.devices.begin(), record.devices.end(),
                       [](const RecordedDevice& device) { return device.vnpu.has_value(); }));
+}
+
+// A vNPU of a prepared claim vanished and is being made anew: what is there stays as it is.
+bool IsBeingMended(const ClaimRecord& record) {
+  return std::any_of(
+      record.devices.begin(), record.devices.end(),
+      [](const RecordedDevice& device) { return device.vnpu.has_value() && device.vnpu->begun; });
 }
 
 bool IsTransient(const absl::Status& status) {
@@ -83,9 +93,13 @@ ClaimEngine::ClaimEngine(Options options, const Paths& paths, kube::Client& clie
       inventory_(std::move(inventory)) {}
 
 ClaimEngine::~ClaimEngine() {
+  StopAndJoin();
+  cdi_watch_.reset();  // its thread uses the rest
+}
+
+void ClaimEngine::StopAndJoin() {
   Stop();
   if (restorer_.joinable()) restorer_.join();
-  cdi_watch_.reset();  // its thread uses the rest
 }
 
 void ClaimEngine::Stop() {
@@ -142,6 +156,31 @@ absl::Status ClaimEngine::Start() {
   const bool restored = RestoreCdiFiles(Restore::kAll);
   restorer_ = std::thread([this, swept, restored] { RestoreLoop(swept, restored); });
   return absl::OkStatus();
+}
+
+void ClaimEngine::SetPending(const ClaimRecord& record) {
+  Pending pending = {.devices = {}, .asked = SteadyNow()};
+  for (const RecordedDevice& device : record.devices) {
+    if (device.admin_access || device.published.consumes_counters.empty()) continue;
+    pending.devices.push_back(device.published);
+  }
+  if (pending.devices.empty()) return;
+  MutexLock lock(&mutex_);
+  pending_[record.claim_uid] = std::move(pending);
+}
+
+std::vector<kube::SliceDevice> ClaimEngine::PendingDevices() {
+  MutexLock lock(&mutex_);
+  std::vector<kube::SliceDevice> devices;
+  for (auto it = pending_.begin(); it != pending_.end();) {
+    if (SteadyNow() - it->second.asked > kPendingAge) {
+      it = pending_.erase(it);
+      continue;
+    }
+    devices.insert(devices.end(), it->second.devices.begin(), it->second.devices.end());
+    ++it;
+  }
+  return devices;
 }
 
 void ClaimEngine::NotifyChange() {
@@ -249,9 +288,12 @@ absl::StatusOr<std::string> ClaimEngine::FindHolder(const std::string& claim_uid
       if (own) continue;
       for (const RecordedDevice& wanted : plan.record.devices) {
         if (!Conflict(wanted, device)) continue;
-        return absl::StrCat(NameOfHeld(wanted, device), " is still prepared for claim ",
-                            record->claim(), " (UID ", record->claim_uid,
-                            "): it is released when the kubelet has stopped that claim's pod");
+        return absl::StrCat(
+            NameOfHeld(wanted, device), " is still prepared for claim ", record->claim(), " (UID ",
+            record->claim_uid,
+            record->state == ClaimState::kReleased
+                ? "), whose pod has ended: its vNPU still has to be destroyed"
+                : "): it is released when the kubelet has stopped that claim's pod");
       }
     }
   }
@@ -319,7 +361,8 @@ std::string ClaimEngine::FindForeignVnpu(const ClaimPlan& plan) {
   for (const vnpu::Chip& chip : inventory->chips) {
     const std::vector<int>& ids = plan.exclusive_ids;
     if (!std::binary_search(ids.begin(), ids.end(), chip.physical_id)) continue;
-    if (!chip.partitioning || chip.partitioning->vnpus.empty()) continue;
+    const bool unknown = !chip.partitioning_error.empty();
+    if (!unknown && (!chip.partitioning || chip.partitioning->vnpus.empty())) continue;
     // The inventory shows the agent's last look: the claim before may just have given it back.
     const auto listed = vnpu_calls_.list(chip.physical_id, kListTimeout);
     if (!listed.ok() || listed->empty()) continue;
@@ -339,9 +382,10 @@ bool ClaimEngine::VnpuRecovery() const {
 
 absl::Status ClaimEngine::ProvideVnpus(ClaimRecord* record, absl::Time deadline, bool* stored) {
   if (vnpus_ == nullptr) return absl::UnimplementedError("this driver cannot make vNPUs");
-  const absl::Status provided = vnpus_->Provide(record, VnpuRecovery(), deadline - SteadyNow());
-  // Then the disk has the intent.
-  if (record->state == ClaimState::kStarted) *stored = false;
+  bool written = false;
+  const absl::Status provided =
+      vnpus_->Provide(record, VnpuRecovery(), deadline - SteadyNow(), &written);
+  if (written) *stored = false;
   ASCEND_RETURN_IF_ERROR(provided);
   injector_.WaitForVnpuNodes(*record, std::min(options_.node_wait, deadline - SteadyNow()));
   record->state = ClaimState::kCompleted;
@@ -351,6 +395,10 @@ absl::Status ClaimEngine::ProvideVnpus(ClaimRecord* record, absl::Time deadline,
 absl::Status ClaimEngine::WithdrawVnpus(const ClaimRecord& record, absl::Time deadline) {
   if (!record.has_managed_vnpus()) return absl::OkStatus();
   if (vnpus_ == nullptr) return absl::UnimplementedError("this driver cannot destroy vNPUs");
+  // Whether those of another boot are back is not known before the agent has answered.
+  if (record.boot_id != options_.boot_id && inventory_() == nullptr) {
+    return absl::UnavailableError("ascend-npu-agent has not answered since the plugin started");
+  }
   return vnpus_->Withdraw(record, VnpuRecovery(), deadline - SteadyNow());
 }
 
@@ -482,8 +530,12 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
     if (existing.ok()) {
       if (!SameAllocation(**existing, plan.record)) {
         return absl::FailedPreconditionError(
-            "the claim is still prepared with another allocation: the kubelet has to unprepare it "
-            "first, which it does when the claim's earlier pod has stopped");
+            (*existing)->state == ClaimState::kReleased
+                ? "a vNPU of the claim's former allocation is on a chip that is away: it has to be "
+                  "destroyed first, which happens when the chip is back or the node is rebooted"
+                : "the claim is still prepared with another allocation: the kubelet has to "
+                  "unprepare "
+                  "it first, which it does when the claim's earlier pod has stopped");
       }
       ASCEND_RETURN_IF_ERROR(CheckKnownIdentity(**existing));
       KeepKnownFacts(**existing, &plan.record);
@@ -502,6 +554,7 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
     }
     // Whether the disk has what `existing` says.
     bool stored = existing.ok();
+    if (!existing.ok() && !plan.divided_ids.empty()) plan.record.state = ClaimState::kStarted;
     absl::Status written =
         plan.divided_ids.empty() ? absl::OkStatus() : ProvideVnpus(&plan.record, deadline, &stored);
     if (absl::IsUnavailable(written) && SteadyNow() < agent_deadline) {
@@ -550,10 +603,15 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::Prepare(const ClaimRefe
     ASCEND_ASSIGN_OR_RETURN(const kube::ResourceClaim claim, GetClaim(reference, deadline));
     ASCEND_ASSIGN_OR_RETURN(ClaimPlan plan, MakePlan(reference, claim, deadline));
     if (plan.record.devices.empty()) return std::vector<PreparedDevice>();
+    SetPending(plan.record);
     ASCEND_RETURN_IF_ERROR(gate.Enter(std::min(options_.lock_wait, deadline - SteadyNow())));
     return PrepareInsideGate(reference, std::move(plan), deadline);
   };
   absl::StatusOr<std::vector<PreparedDevice>> result = prepare();
+  if (result.ok()) {
+    MutexLock lock(&mutex_);
+    pending_.erase(reference.uid);
+  }
   const double ms = absl::ToDoubleMilliseconds(SteadyNow() - start);
   if (!result.ok()) {
     LogError("claim could not be prepared", {{"claim", Name(reference)},
@@ -580,10 +638,16 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference, Which which
   // A UID that no record can have was never prepared.
   if (!IsSafeClaimUid(reference.uid)) return absl::OkStatus();
   const absl::Time start = SteadyNow();
+  {
+    MutexLock lock(&mutex_);
+    pending_.erase(reference.uid);
+  }
   bool had_record = false;
   const auto unprepare = [&]() -> absl::Status {
     const std::string lock = paths_.claim_lock(reference.uid);
-    absl::StatusOr<ClaimGate> gate = EnterNewest(lock, options_.lock_wait);
+    const bool reap = which == Which::kReleased;  // in the background, where others must not wait
+    absl::StatusOr<ClaimGate> gate =
+        EnterNewest(lock, reap ? absl::ZeroDuration() : options_.lock_wait);
     if (absl::IsResourceExhausted(gate.status()) &&
         absl::IsNotFound(records_.Read(reference.uid).status()) &&
         absl::IsNotFound(ClaimGate::OpenExisting(lock).status())) {
@@ -599,7 +663,7 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference, Which which
     ASCEND_ASSIGN_OR_RETURN(had_record, records_.Contains(reference.uid));
     ASCEND_RETURN_IF_ERROR(RemoveInjection(reference.uid));
     if (had_record) {
-      ASCEND_ASSIGN_OR_RETURN(const bool released, ReleaseHardware(reference.uid));
+      ASCEND_ASSIGN_OR_RETURN(const bool released, ReleaseHardware(reference.uid, which));
       if (released) {
         ASCEND_RETURN_IF_ERROR(records_.Remove(reference.uid)).With("claim record");
       }
@@ -626,21 +690,34 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference, Which which
   return status;
 }
 
-absl::StatusOr<bool> ClaimEngine::ReleaseHardware(const std::string& claim_uid) {
+absl::StatusOr<bool> ClaimEngine::ReleaseHardware(const std::string& claim_uid, Which which) {
   if (vnpus_ == nullptr) return true;
   const absl::StatusOr<std::shared_ptr<const ClaimRecord>> record = records_.Read(claim_uid);
   // What is damaged names nothing; what it made is then a vNPU that belongs to nobody.
-  if (absl::IsNotFound(record.status()) || absl::IsDataLoss(record.status()) ||
-      absl::IsUnimplemented(record.status())) {
+  if (absl::IsDataLoss(record.status()) || absl::IsUnimplemented(record.status())) {
+    LogWarning("the record of a claim that ends cannot be read: a vNPU of it may stay on the node",
+               {{"claimUID", claim_uid}, {"error", record.status()}});
     return true;
   }
+  if (absl::IsNotFound(record.status())) return true;
   ASCEND_RETURN_IF_ERROR(record.status());
   if (!(*record)->has_managed_vnpus()) return true;
-  const absl::Time deadline = SteadyNow() + options_.destroy_budget;
+  const absl::Time deadline =
+      SteadyNow() + (which == Which::kReleased ? options_.reap_budget : options_.destroy_budget);
   std::set<int> ids;
   for (const RecordedChip& chip : ChipsOf(**record)) ids.insert(chip.physical_id);
   ASCEND_ASSIGN_OR_RETURN(const std::vector<FileLock> locks,
                           LockChips({ids.begin(), ids.end()}, deadline));
+  if ((*record)->state != ClaimState::kReleased) {
+    // From now on nobody restores its CDI file, and whatever interrupts this, it is carried on.
+    ClaimRecord released = **record;
+    released.state = ClaimState::kReleased;
+    const absl::Status written = records_.Write(released);
+    // A full disk must not keep a claim from ending.
+    if (!written.ok() && !absl::IsResourceExhausted(written)) {
+      return Annotate(written, "claim record");
+    }
+  }
   const absl::Time agent_deadline = std::min(deadline, SteadyNow() + options_.agent_wait);
   uint64_t seen = ChangeCount();
   absl::Status withdrawn = WithdrawVnpus(**record, deadline);
@@ -650,17 +727,16 @@ absl::StatusOr<bool> ClaimEngine::ReleaseHardware(const std::string& claim_uid) 
     withdrawn = WithdrawVnpus(**record, deadline);
   }
   if (withdrawn.ok()) return true;
+  if (which == Which::kAny) {
+    MutexLock lock(&mutex_);
+    restore_ = true;  // the reaper's business, too
+    restore_wanted_.Signal();
+  }
   if (!HasLostChip(**record)) return withdrawn;
   // The pod must be able to end although its chip is away; what is on it is not forgotten.
-  if ((*record)->state != ClaimState::kReleased) {
-    ClaimRecord released = **record;
-    released.state = ClaimState::kReleased;
-    ASCEND_RETURN_IF_ERROR(records_.Write(released)).With("claim record");
+  if (which == Which::kAny) {
     LogWarning("the chip of a claim that ends is away, its vNPU is destroyed when it is back",
-               {{"claim", released.claim()}, {"claimUID", claim_uid}, {"error", withdrawn}});
-    MutexLock lock(&mutex_);
-    restore_ = true;
-    restore_wanted_.Signal();
+               {{"claim", (*record)->claim()}, {"claimUID", claim_uid}, {"error", withdrawn}});
   }
   return false;
 }
@@ -671,8 +747,9 @@ bool ClaimEngine::HasLostChip(const ClaimRecord& record) const {
   const std::vector<RecordedChip> chips = ChipsOf(record);
   return std::any_of(chips.begin(), chips.end(), [&](const RecordedChip& recorded) {
     return std::none_of(
-        inventory->chips.begin(), inventory->chips.end(),
-        [&](const vnpu::Chip& chip) { return chip.physical_id == recorded.physical_id; });
+        inventory->chips.begin(), inventory->chips.end(), [&](const vnpu::Chip& chip) {
+          return chip.physical_id == recorded.physical_id && chip.health != vnpu::Health::kAbsent;
+        });
   });
 }
 
@@ -691,7 +768,8 @@ bool ClaimEngine::ReapReleased() {
                                           .name = record->claim_name,
                                           .uid = record->claim_uid},
                                          Which::kReleased);
-    complete = complete && ended.ok();
+    complete =
+        complete && ended.ok() && records_.Contains(record->claim_uid).value_or(true) == false;
   }
   return complete;
 }
@@ -760,7 +838,7 @@ void ClaimEngine::SweepStaleClaimLocks() {
   }
 }
 
-absl::StatusOr<bool> ClaimEngine::RestoreCdiFile(const ClaimRecord& listed) {
+absl::StatusOr<bool> ClaimEngine::RestoreCdiFile(const ClaimRecord& listed, Restore which) {
   const std::string lock = paths_.claim_lock(listed.claim_uid);
   // Inside the gate: the file may be missing because the claim is being unprepared. A generation is
   // made only for a record that is there: Unprepare removes the record before the lock file, so one
@@ -771,7 +849,9 @@ absl::StatusOr<bool> ClaimEngine::RestoreCdiFile(const ClaimRecord& listed) {
     gate = ClaimGate::Open(lock);
   }
   ASCEND_RETURN_IF_ERROR(gate.status());
-  if (const absl::Status entered = gate->Enter(options_.lock_wait); !entered.ok()) {
+  // At a start all must be done; later on a claim that is busy must not keep the others waiting.
+  const absl::Duration wait = which == Restore::kAll ? options_.lock_wait : absl::ZeroDuration();
+  if (const absl::Status entered = gate->Enter(wait); !entered.ok()) {
     if (absl::IsAborted(entered)) return false;  // unprepared meanwhile
     return entered;
   }
@@ -783,6 +863,7 @@ absl::StatusOr<bool> ClaimEngine::RestoreCdiFile(const ClaimRecord& listed) {
     ASCEND_RETURN_IF_ERROR(RemoveInjection(listed.claim_uid));
     return false;
   }
+  if (IsBeingMended(**record)) return false;
   // After a reboot a node of the recorded number may be another chip.
   ASCEND_RETURN_IF_ERROR(CheckKnownIdentity(**record));
   ASCEND_RETURN_IF_ERROR(WriteInjection(**record, MetadataFilesOf(**record, paths_), {}));
@@ -806,7 +887,7 @@ bool ClaimEngine::RestoreCdiFiles(Restore which) {
     if (which == Restore::kMissing && HasVoidVnpus(*record, options_.boot_id)) continue;
     const bool missing = present.count(file) == 0;
     if (!missing && which == Restore::kMissing) continue;
-    const absl::StatusOr<bool> written = RestoreCdiFile(*record);
+    const absl::StatusOr<bool> written = RestoreCdiFile(*record, which);
     if (written.ok()) {
       if (missing && *written) {
         LogInfo("restored the missing CDI file of a prepared claim",
@@ -817,6 +898,7 @@ bool ClaimEngine::RestoreCdiFiles(Restore which) {
       continue;
     }
     failures[record->claim_uid] = written.status();
+    if (which == Restore::kMissing && absl::IsDeadlineExceeded(written.status())) continue;  // busy
     if (const auto known = restore_failures_.find(record->claim_uid);
         known == restore_failures_.end() || known->second != written.status()) {
       LogError("the CDI file of a prepared claim could not be made anew",

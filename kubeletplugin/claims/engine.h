@@ -68,6 +68,8 @@ class ClaimEngine {
     absl::Duration node_wait = absl::Seconds(5);
     // How long an Unprepare tries to destroy vNPUs; then the kubelet asks again.
     absl::Duration destroy_budget = absl::Seconds(30);
+    // The same for what is left of claims that ended while their chip was away.
+    absl::Duration reap_budget = absl::Seconds(5);
     // The same for those of a Prepare that failed: what is left then the next call destroys.
     absl::Duration undo_budget = absl::Seconds(3);
     // How long an operation waits for another one on the same claim or chip.
@@ -92,6 +94,9 @@ class ClaimEngine {
   // Ends every wait: calls under way, and those that begin later, end as soon as they would have to
   // wait for something. For a stop; there is no way back.
   void Stop();
+  // The same, and waits until nothing of the engine asks its sources any more, apart from calls
+  // under way.
+  void StopAndJoin();
 
   // Makes the directories, sweeps CDI files without a record, makes those of all records anew, and
   // from then on restores whichever goes missing. Problems with single claims are logged and tried
@@ -104,6 +109,10 @@ class ClaimEngine {
   // From the record alone: never asks the API server. A claim without a record is a success.
   absl::Status Unprepare(const ClaimReference& claim);
 
+  // What claims were allocated that could not be prepared (yet): the scheduler counts it, no record
+  // does. Forgotten when the claim is prepared or unprepared, and if nobody asks for it any more.
+  std::vector<kube::SliceDevice> PendingDevices();
+
   // Tell the engine that records or the inventory changed outside it: wakes whoever waits for that.
   void NotifyChange();
   // Without one, or where it cannot tell, chips count as unused by others. Set before Start().
@@ -112,6 +121,7 @@ class ClaimEngine {
   void SetVnpuCalls(VnpuCalls calls);
 
  private:
+  void SetPending(const ClaimRecord& record);
   enum class Which { kAny, kReleased };
   // Leaves a claim alone whose record is not of the state that is meant (any more).
   absl::Status Unprepare(const ClaimReference& claim, Which which);
@@ -135,7 +145,7 @@ class ClaimEngine {
   void Undo(const ClaimRecord& record);
   // Destroys what was made for the claim. False: its chip is away, and the record has to stay, as
   // kReleased.
-  absl::StatusOr<bool> ReleaseHardware(const std::string& claim_uid);
+  absl::StatusOr<bool> ReleaseHardware(const std::string& claim_uid, Which which);
   bool HasLostChip(const ClaimRecord& record) const;
   // Carries on with those. Whether none is left.
   bool ReapReleased();
@@ -161,7 +171,7 @@ class ClaimEngine {
   // Whether every prepared claim has its CDI file now.
   bool RestoreCdiFiles(Restore which);
   // Whether it was written; false if the claim was unprepared meanwhile.
-  absl::StatusOr<bool> RestoreCdiFile(const ClaimRecord& listed);
+  absl::StatusOr<bool> RestoreCdiFile(const ClaimRecord& listed, Restore which);
   void RestoreLoop(bool swept, bool restored);
   uint64_t ChangeCount();
   // Before what failed is tried again: until something changed, but not at once.
@@ -186,6 +196,11 @@ class ClaimEngine {
   CondVar restore_wanted_;  // apart: records change far more often
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool restore_ ABSL_GUARDED_BY(mutex_) = false;
+  struct Pending {
+    std::vector<kube::SliceDevice> devices;
+    absl::Time asked;
+  };
+  std::map<std::string, Pending> pending_ ABSL_GUARDED_BY(mutex_);  // by claim UID
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
 
   // By claim UID; only touched by Start() and then by restorer_. Keeps the log quiet about what is

@@ -189,7 +189,7 @@ TEST_F(EngineVnpuTest, AFailedCreateIsTheClaimsError) {
 TEST_F(EngineVnpuTest, AFailureAfterCreationLeavesNothing) {
   auto plugin = StartWithVnpus();
   Claim("a", {Result(kPart0)});
-  vnpus_.FailCreate(absl::InternalError("dcmi_create_vdevice returned -8005"), true);
+  vnpus_.FailCreate(absl::UnavailableError("it cannot be destroyed again"), true);
   EXPECT_FALSE(plugin->engine.Prepare(Ref("a")).ok());
   EXPECT_THAT(vnpus_.Listed(), IsEmpty());
   EXPECT_FALSE(HasRecord("a"));
@@ -336,6 +336,7 @@ TEST_F(EngineVnpuTest, AnIntentOfAnotherProcessIsCarriedOn) {
   ClaimRecord intent = Record("a");
   intent.state = ClaimState::kStarted;
   intent.devices.at(0).vnpu->id = -1;
+  intent.devices.at(0).vnpu->begun = true;
   intent.devices.at(0).vnpu->wanted_id = 100;
   plugin.reset();
   for (const bool made : {true, false}) {
@@ -359,7 +360,8 @@ TEST_F(EngineVnpuTest, AFailedDestroyIsTriedAgain) {
   EXPECT_THAT(plugin->engine.Unprepare(Ref("a")),
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("has not returned")));
   EXPECT_TRUE(HasRecord("a"));
-  EXPECT_FALSE(HasCdi("a"));
+  EXPECT_EQ(Record("a").state, ClaimState::kReleased);
+  EXPECT_FALSE(HasCdi("a")) << "the claim ends: it is not restored";
   // Neither the part nor the whole can be had meanwhile.
   Claim("b", {Result(kPart0)});
   EXPECT_THAT(plugin->engine.Prepare(Ref("b")).status(), Refused("is still prepared"));
@@ -371,6 +373,45 @@ TEST_F(EngineVnpuTest, AFailedDestroyIsTriedAgain) {
   vnpus_.Destroy(100);
   ASSERT_THAT(plugin->engine.Unprepare(Ref("b")), IsOk());
   ExpectNothingLeft();
+}
+
+// The claim is in use: what it still has is not taken away because the rest cannot be mended.
+TEST_F(EngineVnpuTest, AMendThatFailsTakesNothingAway) {
+  auto plugin = StartWithVnpus();
+  Claim("a", {Result(kPart0, "one"), Result(kPart1, "two")});
+  ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+  vnpus_.Destroy(101);
+  vnpus_.FailCreate(absl::FailedPreconditionError("no room"));
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    EXPECT_THAT(plugin->engine.Prepare(Ref("a")).status(), Refused("no room"));
+    EXPECT_THAT(vnpus_.Listed(), ElementsAre("0:vir05_1c_8g:100"));
+    EXPECT_EQ(Record("a").state, ClaimState::kCompleted);
+    EXPECT_TRUE(HasCdi("a"));
+    plugin.reset();
+    plugin = StartWithVnpus();
+    EXPECT_TRUE(HasCdi("a"));
+  }
+  vnpus_.FailCreate(absl::OkStatus());
+  ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+  EXPECT_THAT(vnpus_.Listed(), SizeIs(2));
+  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
+  EXPECT_THAT(vnpus_.Listed(), IsEmpty());
+}
+
+// Made by an administrator while our create fails: ours would have the id that was asked for.
+TEST_F(EngineVnpuTest, WhatOthersMakeMeanwhileIsTheirs) {
+  Claim("a", {Result(kPart0)});
+  VnpuCalls calls = vnpus_.calls();
+  calls.create = [this](const agent::VnpuRequest&, absl::Duration) -> absl::StatusOr<vnpu::Vnpu> {
+    vnpus_.Make(0, "vir05_1c_8g", 103);
+    return absl::FailedPreconditionError("occupied");
+  };
+  auto plugin = NotStarted();
+  plugin->engine.SetVnpuCalls(calls);
+  ASSERT_THAT(plugin->engine.Start(), IsOk());
+  EXPECT_THAT(plugin->engine.Prepare(Ref("a")).status(), Refused("occupied"));
+  EXPECT_THAT(vnpus_.Listed(), ElementsAre("0:vir05_1c_8g:103"));
+  EXPECT_FALSE(HasRecord("a"));
 }
 
 TEST_F(EngineVnpuTest, OneThatVanishedIsMadeAnew) {
@@ -565,6 +606,24 @@ TEST_F(EngineVnpuTest, ADividedChipIsNotGivenWhole) {
   // The inventory is older than the last look.
   vnpus_.Destroy(164);
   EXPECT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+}
+
+// The scheduler counts it from the allocation on.
+TEST_F(EngineVnpuTest, WhatCouldNotBePreparedIsPending) {
+  auto plugin = StartWithVnpus();
+  Claim("a", {Result(kPart0)});
+  vnpus_.FailCreate(absl::FailedPreconditionError("no room"));
+  EXPECT_FALSE(plugin->engine.Prepare(Ref("a")).ok());
+  ASSERT_THAT(plugin->engine.PendingDevices(), SizeIs(1));
+  EXPECT_EQ(plugin->engine.PendingDevices()[0].name, kPart0);
+  vnpus_.FailCreate(absl::OkStatus());
+  EXPECT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
+  EXPECT_THAT(plugin->engine.PendingDevices(), IsEmpty());
+  Claim("b", {Result(kPart0)});
+  EXPECT_FALSE(plugin->engine.Prepare(Ref("b")).ok());
+  EXPECT_THAT(plugin->engine.PendingDevices(), SizeIs(1));
+  EXPECT_THAT(plugin->engine.Unprepare(Ref("b")), IsOk());
+  EXPECT_THAT(plugin->engine.PendingDevices(), IsEmpty());
 }
 
 TEST_F(EngineVnpuTest, OffMeansThatNothingIsMade) {

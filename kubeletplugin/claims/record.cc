@@ -129,6 +129,7 @@ Json ToJson(const RecordedVnpu& vnpu) {
   json["managed"] = vnpu.managed;
   if (vnpu.id >= 0) json["id"] = vnpu.id;
   if (vnpu.vgroup >= 0) json["vgroup"] = vnpu.vgroup;
+  if (vnpu.begun) json["begun"] = true;
   if (vnpu.wanted_id >= 0) json["wantedID"] = vnpu.wanted_id;
   if (!vnpu.ids_before.empty()) json["idsBefore"] = vnpu.ids_before;
   return json;
@@ -171,6 +172,7 @@ absl::StatusOr<RecordedVnpu> ParseVnpu(const nlohmann::json& json) {
   vnpu.managed = reader.Bool("managed");
   vnpu.id = reader.Int("id", false);
   vnpu.vgroup = reader.Int("vgroup", false);
+  vnpu.begun = reader.Bool("begun");
   vnpu.wanted_id = reader.Int("wantedID", false);
   vnpu.ids_before = reader.Ints("idsBefore");
   ASCEND_RETURN_IF_ERROR(reader.status());

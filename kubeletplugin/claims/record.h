@@ -41,13 +41,15 @@ struct RecordedVnpu {
   std::vector<int> vgroups;  // of our account; partitions that share one share one on the chip
   // False: an administrator made it (static mode), and nobody here destroys it.
   bool managed = true;
-  // Of /dev/vdavinciN; valid for the record's boot id only. -1 = the record is a mere intent.
+  // Of /dev/vdavinciN; valid for the record's boot id only. -1 = not known.
   int id = -1;
   int vgroup = -1;  // the hardware's; -1 = none
-  // Of an intent: the id that was asked for (-1 = any), and the ids that the chip had before. What
-  // is new since then may be ours even if nobody heard the answer.
+  // True from before it is made until its id is known: what is new on the chip may be ours even if
+  // nobody heard the answer.
+  bool begun = false;
+  // The id that was asked for; -1 = any, or the one that it got.
   int wanted_id = -1;
-  std::vector<int> ids_before;
+  std::vector<int> ids_before;  // on the chip, when it was begun
   friend bool operator==(const RecordedVnpu&, const RecordedVnpu&) = default;
 };
 

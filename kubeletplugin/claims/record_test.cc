@@ -85,6 +85,7 @@ TEST(RecordTest, RoundTripOfParts) {
   ClaimRecord intent = Divided();
   intent.state = ClaimState::kStarted;
   intent.devices[0].vnpu->id = intent.devices[0].vnpu->vgroup = -1;
+  intent.devices[0].vnpu->begun = true;
   intent.devices[0].vnpu->wanted_id = 151;
   intent.devices[0].vnpu->ids_before = {148, 150};
   EXPECT_THAT(ParseRecord(SerializeRecord(intent)), IsOkAndHolds(intent));

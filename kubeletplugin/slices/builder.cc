@@ -130,19 +130,26 @@ namespace {
 // Who holds what, of the chips of the node.
 struct Holdings {
   // Admin access holds nothing: such a device may change and leave with its chip.
-  explicit Holdings(const ClaimRecords& records) {
-    for (const auto& record : records) {
+  explicit Holdings(const SliceInputs& inputs) {
+    for (const auto& record : inputs.records) {
       for (const RecordedDevice& device : record->devices) {
         if (device.admin_access || !devices.try_emplace(device.device, &device).second) continue;
         claims[device.device] = record->claim();
         for (const RecordedChip& chip : device.chips) {
           (device.vnpu ? divided : whole).insert(chip.physical_id);
         }
-        for (const kube::CounterSet& set : device.published.consumes_counters) {
-          for (const auto& [name, quantity] : set.counters) {
-            live[set.name][name] += CounterValue(quantity);
-          }
-        }
+        Consume(device.published);
+      }
+    }
+    for (const kube::SliceDevice& device : inputs.pending) {
+      if (devices.count(device.name) == 0) Consume(device);
+    }
+  }
+
+  void Consume(const kube::SliceDevice& device) {
+    for (const kube::CounterSet& set : device.consumes_counters) {
+      for (const auto& [name, quantity] : set.counters) {
+        live[set.name][name] += CounterValue(quantity);
       }
     }
   }
@@ -155,7 +162,7 @@ struct Holdings {
 
 class Builder {
  public:
-  explicit Builder(const SliceInputs& inputs) : inputs_(inputs), held_(inputs.records) {
+  explicit Builder(const SliceInputs& inputs) : inputs_(inputs), held_(inputs) {
     DeviceOptions options = inputs.devices;
     if (!inputs.server_keeps_counters && options.vnpu_mode == VnpuMode::kDynamic) {
       options.vnpu_mode = VnpuMode::kOff;
@@ -239,6 +246,11 @@ class Builder {
     for (const vnpu::Chip& chip : device.chips) {
       if (inputs_.quarantined_chips.count(chip.physical_id) != 0) return "withheld";
       if (!device.partition && DividedByOthers(chip.physical_id)) return "divided";
+      // Nobody has ever told what is on it.
+      if (inputs_.devices.vnpu_mode != VnpuMode::kOff && !chip.partitioning &&
+          !chip.partitioning_error.empty()) {
+        return "unknown";
+      }
     }
     return std::nullopt;
   }
@@ -289,6 +301,11 @@ class Builder {
   vnpu::Counters CountersOf(int physical_id, const vnpu::Counters& live) const {
     const auto divided = node_.divided.find(physical_id);
     if (divided == node_.divided.end() || frozen_.count(physical_id) != 0) return live;
+    // A record that cannot be read may account for what seems foreign. Less than what is allocated
+    // would stop the whole pool, and what is free of the chip is withheld anyway.
+    if (inputs_.quarantined_chips.count(physical_id) != 0 || inputs_.withhold_free == "withheld") {
+      return vnpu::RemainingCounters(*divided->second.product, *divided->second.plan, {}, live);
+    }
     const auto foreign = inputs_.foreign_vnpus.find(physical_id);
     return vnpu::RemainingCounters(
         *divided->second.product, *divided->second.plan,

@@ -60,6 +60,9 @@ struct SliceInputs {
   bool health_known = true;
   std::set<int> busy_chips;  // from BusyChips; says nothing about chips that a claim holds
   ClaimRecords records;
+  // Devices that are allocated to claims without a record, as far as the driver knows: those that
+  // it was asked to prepare and could not.
+  std::vector<kube::SliceDevice> pending;
   // Chips that records which cannot be read hold, or may hold: not offered unless a readable record
   // holds them. See Quarantine.
   std::set<int> quarantined_chips;

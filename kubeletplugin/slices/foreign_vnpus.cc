@@ -9,7 +9,7 @@ namespace {
 // Whether the vNPU may be what a claim has begun to make, and nobody knows the id yet.
 bool MadeForIntent(const RecordedVnpu& intent, const vnpu::Vnpu& vnpu) {
   const std::vector<int>& before = intent.ids_before;
-  return intent.id < 0 && intent.template_name == vnpu.template_name &&
+  return intent.begun && intent.template_name == vnpu.template_name &&
          std::find(before.begin(), before.end(), vnpu.id) == before.end();
 }
 
@@ -62,6 +62,14 @@ std::map<int, std::vector<vnpu::Vnpu>> ForeignVnpus::Update(
         next_change_ = std::min(next_change_.value_or(left), left);
       }
     }
+  }
+  // A chip that is away for a moment comes back as it was.
+  for (const auto& [chip, vnpus] : last_) {
+    const bool present = std::any_of(inventory->chips.begin(), inventory->chips.end(),
+                                     [&](const auto& c) { return c.physical_id == chip; });
+    if (present) continue;
+    foreign[chip] = vnpus;
+    for (const vnpu::Vnpu& vnpu : vnpus) since[{chip, vnpu.id}] = now - kSettle;
   }
   first_ = false;
   since_ = std::move(since);

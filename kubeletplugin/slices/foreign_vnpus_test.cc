@@ -41,7 +41,8 @@ class ForeignVnpusTest : public ::testing::Test {
     record->state = id < 0 ? ClaimState::kStarted : ClaimState::kCompleted;
     RecordedDevice& device = record->devices.emplace_back();
     device.chips = {{.physical_id = 3}};
-    device.vnpu = RecordedVnpu{.template_name = "vir01", .id = id, .ids_before = before};
+    device.vnpu =
+        RecordedVnpu{.template_name = "vir01", .id = id, .begun = id < 0, .ids_before = before};
     return record;
   }
 
@@ -109,6 +110,16 @@ TEST_F(ForeignVnpusTest, AChipThatCannotBeAskedKeepsWhatItHad) {
   inventory_.chips[0].partitioning_error.clear();  // the product has none
   EXPECT_THAT(Update(absl::Seconds(103)), IsEmpty());
   EXPECT_THAT(foreign_.Update(nullptr, {}, absl::Seconds(104)), IsEmpty());
+}
+
+TEST_F(ForeignVnpusTest, AChipThatIsAwayComesBackAsItWas) {
+  List({148});
+  EXPECT_THAT(Update(absl::Seconds(100)), ElementsAre(148));
+  const vnpu::Inventory before = inventory_;
+  inventory_.chips.clear();
+  EXPECT_THAT(Update(absl::Seconds(101)), ElementsAre(148));
+  inventory_ = before;
+  EXPECT_THAT(Update(absl::Seconds(102)), ElementsAre(148));
 }
 
 }  // namespace

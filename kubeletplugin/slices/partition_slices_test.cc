@@ -272,6 +272,31 @@ TEST(PartitionSlicesTest, ForeignOnesAreTakenOffTheCounters) {
   EXPECT_THAT(Names(BuildSlices(off)), ElementsAre("npu-0", "npu-1:divided"));
 }
 
+// SLC-13: less than what is allocated stops the whole pool.
+TEST(PartitionSlicesTest, CountersCoverWhatIsAllocatedWithoutARecord) {
+  SliceInputs inputs = Inputs(Node(k910B4, 1));
+  inputs.foreign_vnpus[0] = {Foreign(105, "vir10_3c_16g")};
+  EXPECT_EQ(Counter(BuildSlices(inputs), "npu-0", "aicore"), "10");
+  inputs.pending = {Holder(inputs, "npu-0")->devices[0].published};
+  EXPECT_EQ(Counter(BuildSlices(inputs), "npu-0", "aicore"), "20");
+  inputs.pending.clear();
+  inputs.quarantined_chips = {0};  // the vNPU may be that claim's
+  EXPECT_EQ(Counter(BuildSlices(inputs), "npu-0", "aicore"), "20");
+  EXPECT_THAT(Names(BuildSlices(inputs)), Each(HasSubstr(":withheld")));
+}
+
+TEST(PartitionSlicesTest, WhatNobodyTellsIsNotOffered) {
+  auto node = Node(k910B4, 2);
+  node->chips[1].partitioning.reset();
+  node->chips[1].partitioning_error = "time-out";
+  const SliceInputs inputs = Inputs(node);
+  const std::vector<std::string> names = Names(BuildSlices(inputs));
+  EXPECT_THAT(names, Contains("npu-0"));
+  EXPECT_THAT(names, Contains("npu-1:unknown"));
+  EXPECT_THAT(names, Contains("npu-1-vir05-1c-8g-0:unknown"));
+  EXPECT_THAT(Names(BuildSlices(Inputs(node, VnpuMode::kOff))), ElementsAre("npu-0", "npu-1"));
+}
+
 TEST(PartitionSlicesTest, AChangedModeWaitsForTheClaims) {
   const SliceInputs dynamic = Inputs(Node(k910B4, 2));
   const SliceInputs off = Inputs(Node(k910B4, 2), VnpuMode::kOff);

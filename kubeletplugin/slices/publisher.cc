@@ -370,6 +370,13 @@ void SlicePublisher::RetryCounters(absl::Duration* wait) {
   *wait = absl::ZeroDuration();
 }
 
+void SlicePublisher::CountersRefused(const absl::Status& error) {
+  LogWarning("the API server does not take counters in our ResourceSlices, chips are offered whole",
+             {{"error", error}});
+  server_keeps_counters_ = false;
+  counters_dropped_ = Monotonic();
+}
+
 void SlicePublisher::NoticeDroppedFields(const kube::ResourceSlice& sent,
                                          const kube::ResourceSlice& stored) {
   if (SameContent(sent, stored)) {
@@ -542,12 +549,21 @@ absl::Status SlicePublisher::Reconcile(SlicePlan plan, absl::Duration* wait) {
     if (!bump && to_write.count(slice.name) == 0) continue;
     slice.pool_generation = generation_;
     const auto stored = on_server_.find(slice.name);
+    const bool consumes = std::any_of(slice.devices.begin(), slice.devices.end(),
+                                      [](const auto& d) { return !d.consumes_counters.empty(); });
+    absl::Status written;
     if (stored == on_server_.end()) {
-      ASCEND_RETURN_IF_ERROR(Store(std::move(slice), nullptr));
+      written = Store(std::move(slice), nullptr);
     } else {
       const kube::ResourceSlice existing = stored->second;
-      ASCEND_RETURN_IF_ERROR(Store(std::move(slice), &existing));
+      written = Store(std::move(slice), &existing);
     }
+    if (consumes && absl::IsInvalidArgument(written)) {
+      // 1.34 with the feature gate on wants the sets in the same slice.
+      CountersRefused(written);
+      break;
+    }
+    ASCEND_RETURN_IF_ERROR(written);
     // Counter sets come first: without them the parts of a chip must not be seen at all.
     if (with_counters && !server_keeps_counters_) break;
   }

@@ -89,6 +89,7 @@ class SlicePublisher {
   // them written anew.
   void RetryTaints(absl::Duration* wait);
   void RetryCounters(absl::Duration* wait);
+  void CountersRefused(const absl::Status& error);
   void SetReady(absl::Status status);
   void Report(PublishReport::Event event) const;
   void Forget();

@@ -1,6 +1,7 @@
 #include "test/fault/check.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <set>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/core/file.h"
+#include "base/runtime/clock.h"
 #include "cdi/json.h"
 #include "kubeletplugin/claims/device_metadata.h"
 
@@ -61,8 +63,25 @@ class Check {
     return status.ok();
   }
 
+  // What has ended but for its vNPU goes by itself.
+  void WaitForReleased() {
+    const absl::Duration deadline = Clock::Real().Monotonic() + absl::Seconds(20);
+    while (Clock::Real().Monotonic() < deadline) {
+      const auto contents = node_.Records();
+      if (!contents.ok()) return;
+      bool released = false;
+      for (const auto& record : contents->records) {
+        released = released || record->state == kubeletplugin::ClaimState::kReleased;
+      }
+      if (!released) return;
+      ::usleep(1000);  // what is waited for are files
+    }
+    Require(false, "a released record stays");
+  }
+
   // One exclusive claim per chip, records = CDI files, all of them whole.
   void CheckFiles(const std::string& when) {
+    WaitForReleased();
     records_.clear();
     holders_.clear();
     const auto contents = node_.Records();

@@ -67,8 +67,9 @@ absl::StatusOr<Vnpus> List(dcmi::Dcmi& dcmi, const vnpu::Chip& chip, Calling cal
 }
 
 // Destroys what a failed creation left, and says how that went: "" or more of a message.
+// `*left_over` becomes true if something stays.
 std::string Undo(dcmi::Dcmi& dcmi, const vnpu::Chip& chip, const std::set<int>& ids,
-                 Calling calling) {
+                 Calling calling, bool* left_over) {
   if (ids.empty()) return "";
   std::vector<std::string> failures;
   std::set<int> refused;
@@ -89,6 +90,7 @@ std::string Undo(dcmi::Dcmi& dcmi, const vnpu::Chip& chip, const std::set<int>& 
     }
   }
   if (remaining.empty()) return "; what it had made nevertheless was destroyed again";
+  *left_over = true;
   LogWarning("vNPU left over", {{"chip", chip.physical_id},
                                 {"vnpu", absl::StrJoin(remaining, " ")},
                                 {"error", absl::StrJoin(failures, ", ")}});
@@ -119,7 +121,7 @@ class Creation {
       if (made.ok()) {
         if (std::optional<vnpu::Vnpu> vnpu = Made(*made, *after)) return *std::move(vnpu);
       }
-      std::set<int> surplus = Surplus(*after);
+      std::set<int> surplus = made.ok() ? Surplus(*after) : OwnSurplus(made.status(), *after);
       if (!made.ok() && surplus.empty() && DropAWish(made.status())) continue;
       if (!made.ok()) return Failure(Reason(made.status()), surplus, *after);
       if (Find(before_, made->id) == nullptr) surplus.insert(made->id);
@@ -161,6 +163,26 @@ class Creation {
     return ids;
   }
 
+  // What a create that failed may have made nevertheless, as far as it cannot be somebody else's
+  // who makes vNPUs at the same time: one of the id that was asked for, or the only new one if no
+  // id was. A refusal makes nothing.
+  std::set<int> OwnSurplus(const absl::Status& failure, const Vnpus& after) const {
+    switch (dcmi::ReturnCodeOf(failure).value_or(DCMI_OK)) {
+      case DCMI_OPER_NOT_PERMITTED:
+      case DCMI_RESOURCE_OCCUPIED:
+      case DCMI_NOT_SUPPORT:
+      case DCMI_NOT_SUPPORT_IN_CONTAINER:
+        return {};
+      default:
+        break;
+    }
+    const std::set<int> fresh = Surplus(after);
+    if (wanted_.id.has_value()) {
+      return fresh.count(*wanted_.id) != 0 ? std::set<int>{*wanted_.id} : std::set<int>();
+    }
+    return fresh.size() == 1 ? fresh : std::set<int>();
+  }
+
   std::optional<vnpu::Vnpu> Made(const dcmi::CreatedVnpu& made, const Vnpus& after) const {
     const vnpu::Vnpu* found = Find(after, made.id);
     const bool ours =
@@ -184,7 +206,9 @@ class Creation {
 
   absl::Status Failure(const absl::Status& reason, const std::set<int>& surplus,
                        const Vnpus& after) {
-    std::string message = absl::StrCat(reason.message(), Undo(dcmi_, chip_, surplus, calling_));
+    bool left_over = false;
+    std::string message =
+        absl::StrCat(reason.message(), Undo(dcmi_, chip_, surplus, calling_, &left_over));
     // Perhaps ours, perhaps somebody else's.
     for (const vnpu::Vnpu& vnpu : after) {
       if (Find(before_, vnpu.id) == nullptr && vnpu.template_name.empty() &&
@@ -193,7 +217,8 @@ class Creation {
                         " has appeared meanwhile, of a template that the library does not tell");
       }
     }
-    return Annotated(reason.code(), message);
+    // Whoever asked has to come back to it.
+    return Annotated(left_over ? absl::StatusCode::kUnavailable : reason.code(), message);
   }
 
   absl::Status Unlisted(const absl::StatusOr<dcmi::CreatedVnpu>& made,
@@ -202,12 +227,14 @@ class Creation {
         absl::StrCat("its vNPUs cannot be listed afterwards: ", listing.message());
     if (!made.ok()) {
       const absl::Status reason = Reason(made.status());
-      return Annotated(reason.code(), absl::StrCat(reason.message(), "; ", message,
-                                                   ", so something may be left of it"));
+      return Annotated(
+          absl::StatusCode::kUnavailable,
+          absl::StrCat(reason.message(), "; ", message, ", so something may be left of it"));
     }
     std::set<int> ids;
     if (Find(before_, made->id) == nullptr) ids.insert(made->id);
-    absl::StrAppend(&message, Undo(dcmi_, chip_, ids, calling_));
+    bool left_over = false;
+    absl::StrAppend(&message, Undo(dcmi_, chip_, ids, calling_, &left_over));
     return Annotated(absl::StatusCode::kUnavailable, message);
   }
 

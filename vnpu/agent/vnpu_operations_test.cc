@@ -16,6 +16,7 @@ namespace {
 
 using ::ascend::vnpu::FakeDcmi;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
@@ -160,7 +161,7 @@ TEST_F(VnpuOperationsTest, AWishIsNotDroppedWhileTheRefusedOneExists) {
 TEST_F(VnpuOperationsTest, ALeftOverThatCannotBeDestroyedIsNamed) {
   dcmi_.After(Failing("CreateVnpu", Code(DCMI_INNER_ERR, "dcmi_create_vdevice")));
   dcmi_.Before(Failing("DestroyVnpu", Code(DCMI_RESOURCE_OCCUPIED, "dcmi_set_destroy_vdevice")));
-  EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kFailedPrecondition,
+  EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kUnavailable,
                                  AllOf(HasSubstr("vNPU 116 was made nevertheless"),
                                        HasSubstr("dcmi_set_destroy_vdevice returned -8020"))));
   EXPECT_THAT(dcmi_.Ids(1), ElementsAre(116));
@@ -222,8 +223,24 @@ TEST_F(VnpuOperationsTest, AFailureWithoutAListAfterwardsSaysThatNobodyKnows) {
     if (method == "Vnpus" && ++vnpus > 1) return absl::InternalError("no answer");
     return absl::OkStatus();
   });
-  EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kDeadlineExceeded,
+  EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kUnavailable,
                                  AllOf(HasSubstr("-8006"), HasSubstr("may be left"))));
+}
+
+// Somebody else makes one of the same template while ours is refused, or fails.
+TEST_F(VnpuOperationsTest, WhatOthersMakeMeanwhileStays) {
+  for (const int code : {DCMI_RESOURCE_OCCUPIED, DCMI_INNER_ERR}) {
+    int id = code == DCMI_RESOURCE_OCCUPIED ? 120 : 121;
+    dcmi_.Before([&](absl::string_view method, dcmi::ChipAddress) -> absl::Status {
+      if (method != "CreateVnpu") return absl::OkStatus();
+      dcmi_.Add(1, {.id = id, .template_name = kTemplate});
+      return Code(code, "dcmi_create_vdevice");
+    });
+    // A refusal makes nothing, also not under the id that was asked for.
+    const int wish = code == DCMI_RESOURCE_OCCUPIED ? 120 : 122;
+    EXPECT_FALSE(Create({.template_name = kTemplate, .id = wish}).ok());
+    EXPECT_THAT(dcmi_.Ids(1), Contains(id));
+  }
 }
 
 TEST_F(VnpuOperationsTest, DestroysOnlyTheTemplateThatIsMeant) {
