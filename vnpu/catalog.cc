@@ -65,7 +65,7 @@ absl::StatusOr<Amounts> BudgetOf(const Product& product, const Chip& chip) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "chip %d (board 0x%02x): the library reports %d AI cores, product %s of the template "
         "catalog has %d: these templates may not be the chip's; add a product for this board to "
-        "the catalog in the driver's configuration, with what `npu-smi info -t template-info` "
+        "vnpuCatalog in the driver's configuration, with what `npu-smi info -t template-info` "
         "shows, to have it partitioned",
         chip.physical_id, chip.board_id, cores, product.name, product.budget[Resource::kAicore]));
   }
