@@ -225,7 +225,12 @@ class Plugin::Impl {
 
     std::vector<std::unique_ptr<grpc::Service>> services;
     const ClaimOperations operations = MeasureOperations(
-        {.prepare = [this](const ClaimReference& claim) { return engine_.Prepare(claim); },
+        {.prepare =
+             [this](const ClaimReference& claim) {
+               auto answer = engine_.Prepare(claim);
+               if (!answer.ok()) WakePublisher();  // what it was allocated counts from now on
+               return answer;
+             },
          .unprepare = [this](const ClaimReference& claim) { return engine_.Unprepare(claim); }},
         metrics_);
     services.push_back(MakeDraServiceV1(operations, *pool_));
