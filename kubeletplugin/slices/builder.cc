@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -185,8 +186,9 @@ class Builder {
       Add(device->chips.empty() ? -1 : device->chips.front().physical_id, device->published, name,
           LevelOfWithdrawn(*device, inputs_.inventory.get(), inputs_.health_known));
     }
-    std::stable_sort(devices_.begin(), devices_.end(),
-                     [](const Entry& a, const Entry& b) { return a.group < b.group; });
+    std::sort(devices_.begin(), devices_.end(), [](const Entry& a, const Entry& b) {
+      return std::tie(a.group, a.order) < std::tie(b.group, b.order);
+    });
     AddCounterSlices();
     AddDeviceSlices();
     for (kube::ResourceSlice& slice : plan_.slices) {
@@ -197,7 +199,8 @@ class Builder {
 
  private:
   struct Entry {
-    int group;  // lowest physical id of those that share devices
+    int group;     // lowest physical id of those that share devices
+    size_t order;  // in which they were added
     kube::SliceDevice device;
   };
 
@@ -295,7 +298,8 @@ class Builder {
       return;
     }
     const auto group = group_of_.find(chip);
-    devices_.push_back({group == group_of_.end() ? chip : group->second, std::move(device)});
+    devices_.push_back(
+        {group == group_of_.end() ? chip : group->second, devices_.size(), std::move(device)});
   }
 
   vnpu::Counters CountersOf(int physical_id, const vnpu::Counters& live) const {
