@@ -17,7 +17,6 @@
 namespace ascend::kubeletplugin {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

@@ -29,7 +29,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr absl::Duration kLong = absl::Seconds(30);
 

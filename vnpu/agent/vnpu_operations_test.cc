@@ -18,7 +18,6 @@ using ::ascend::vnpu::FakeDcmi;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
-using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -97,7 +96,7 @@ TEST_F(VnpuOperationsTest, DropsWishesThatTheLibraryDoesNotTake) {
   const absl::Status invalid = Code(DCMI_INVALID_PARAMETER, "dcmi_create_vdevice");
   dcmi_.Before([this, invalid](absl::string_view method, dcmi::ChipAddress) {
     if (method != "CreateVnpu") return absl::OkStatus();
-    const dcmi::VnpuRequest& request = dcmi_.requests().back();
+    const dcmi::VnpuRequest request = dcmi_.requests().back();
     return request.id.has_value() || request.vgroup.has_value() ? invalid : absl::OkStatus();
   });
   const auto made = Create({.template_name = kTemplate, .id = 120, .vgroup = 2});
