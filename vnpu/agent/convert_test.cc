@@ -43,7 +43,7 @@ vnpu::Inventory FullInventory() {
                   .partitioning = vnpu::Partitioning{.total = AllAmounts(100),
                                                      .vnpus = {{.id = 196,
                                                                 .template_name = "vir05_1c_16g",
-                                                                .vgroup = 0,
+                                                                .vgroup = 2,
                                                                 .container_used = true,
                                                                 .normal = true,
                                                                 .amounts = AllAmounts(1)},
@@ -156,7 +156,8 @@ TEST(ConvertTest, NamesOfAllEnumeratorsSurvive) {
 }
 
 TEST(ConvertTest, AVnpuSurvivesTheRoundTrip) {
-  for (const vnpu::Vnpu& vnpu : FullInventory().chips[0].partitioning->vnpus) {
+  const vnpu::Inventory inventory = FullInventory();
+  for (const vnpu::Vnpu& vnpu : inventory.chips[0].partitioning->vnpus) {
     EXPECT_EQ(FromProto(ToProto(vnpu)), vnpu);
   }
   EXPECT_EQ(FromProto(ToProto(vnpu::Vnpu())), vnpu::Vnpu());

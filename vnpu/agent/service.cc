@@ -194,14 +194,28 @@ class AgentService::VnpuReactor : public grpc::ServerUnaryReactor {
  public:
   explicit VnpuReactor(std::shared_ptr<VnpuCalls> calls) : calls_(std::move(calls)) {}
   // Before the reactor is given to gRPC.
-  void SetCall(std::shared_ptr<VnpuCall> call) { call_ = std::move(call); }
+  void SetCall(std::shared_ptr<VnpuCall> call) {
+    MutexLock lock(&mutex_);
+    call_ = std::move(call);
+  }
 
-  void OnCancel() override { calls_->GiveUp(*call_, absl::StatusCode::kCancelled); }
-  void OnDone() override { delete this; }
+  void OnCancel() override { calls_->GiveUp(*call(), absl::StatusCode::kCancelled); }
+  void OnDone() override {
+    {
+      MutexLock lock(&mutex_);  // what SetCall() did is done
+    }
+    delete this;
+  }
 
  private:
+  std::shared_ptr<VnpuCall> call() {
+    MutexLock lock(&mutex_);
+    return call_;
+  }
+
   const std::shared_ptr<VnpuCalls> calls_;
-  std::shared_ptr<VnpuCall> call_;
+  Mutex mutex_;
+  std::shared_ptr<VnpuCall> call_ ABSL_GUARDED_BY(mutex_);
 };
 
 grpc::ServerUnaryReactor* AgentService::StartVnpuCall(
