@@ -191,8 +191,17 @@ class Namespace:
         return self.logs(name, container)
 
     def logs(self, name, container=None):
+        """What the pod printed; of a running pod at least its first line, which may come after it counts as ready."""
         query = f"?container={container}" if container else ""
-        return self.api.text(f"{self.path}/pods/{name}/log{query}")
+
+        def printed():
+            running = self.pod(name)["status"].get("phase") == "Running"
+            text = self.api.text(f"{self.path}/pods/{name}/log{query}")
+            return (text,) if text or not running else None
+        try:
+            return wait_for(f"pod {name} prints", printed, seconds=20)[0]
+        except NodeError:
+            return ""
 
     def exec(self, name, script, container=None):
         options = ("--container", container) if container else ()
