@@ -199,7 +199,11 @@ class AgentService::VnpuReactor : public grpc::ServerUnaryReactor {
     call_ = std::move(call);
   }
 
-  void OnCancel() override { calls_->GiveUp(*call(), absl::StatusCode::kCancelled); }
+  void OnCancel() override {
+    // To the end: gRPC lets OnDone() run only after this, but only the lock shows it to everybody.
+    MutexLock lock(&mutex_);
+    calls_->GiveUp(*call_, absl::StatusCode::kCancelled);
+  }
   void OnDone() override {
     {
       MutexLock lock(&mutex_);  // what SetCall() did is done
@@ -208,11 +212,6 @@ class AgentService::VnpuReactor : public grpc::ServerUnaryReactor {
   }
 
  private:
-  std::shared_ptr<VnpuCall> call() {
-    MutexLock lock(&mutex_);
-    return call_;
-  }
-
   const std::shared_ptr<VnpuCalls> calls_;
   Mutex mutex_;
   std::shared_ptr<VnpuCall> call_ ABSL_GUARDED_BY(mutex_);
