@@ -534,8 +534,7 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
                 ? "a vNPU of the claim's former allocation is on a chip that is away: it has to be "
                   "destroyed first, which happens when the chip is back or the node is rebooted"
                 : "the claim is still prepared with another allocation: the kubelet has to "
-                  "unprepare "
-                  "it first, which it does when the claim's earlier pod has stopped");
+                  "unprepare it first, which it does when the claim's earlier pod has stopped");
       }
       ASCEND_RETURN_IF_ERROR(CheckKnownIdentity(**existing));
       KeepKnownFacts(**existing, &plan.record);
@@ -638,7 +637,7 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference, Which which
   // A UID that no record can have was never prepared.
   if (!IsSafeClaimUid(reference.uid)) return absl::OkStatus();
   const absl::Time start = SteadyNow();
-  {
+  if (which == Which::kAny) {  // what is carried on may meet the next Prepare of the same UID
     MutexLock lock(&mutex_);
     pending_.erase(reference.uid);
   }
@@ -675,6 +674,11 @@ absl::Status ClaimEngine::Unprepare(const ClaimReference& reference, Which which
   };
   absl::Status status = unprepare();
   if (!status.ok()) {
+    if (which == Which::kReleased) {  // tried again and again: the call that failed has said it
+      LogVerbose(2, "what is left of a claim cannot be removed yet",
+                 {{"claim", Name(reference)}, {"claimUID", reference.uid}, {"error", status}});
+      return status;
+    }
     LogError("claim could not be unprepared",
              {{"claim", Name(reference)}, {"claimUID", reference.uid}, {"error", status}});
     return Annotate(status, absl::StrCat("claim ", Name(reference)));
@@ -708,15 +712,14 @@ absl::StatusOr<bool> ClaimEngine::ReleaseHardware(const std::string& claim_uid, 
   for (const RecordedChip& chip : ChipsOf(**record)) ids.insert(chip.physical_id);
   ASCEND_ASSIGN_OR_RETURN(const std::vector<FileLock> locks,
                           LockChips({ids.begin(), ids.end()}, deadline));
+  absl::Status marked;
   if ((*record)->state != ClaimState::kReleased) {
     // From now on nobody restores its CDI file, and whatever interrupts this, it is carried on.
     ClaimRecord released = **record;
     released.state = ClaimState::kReleased;
-    const absl::Status written = records_.Write(released);
+    marked = Annotate(records_.Write(released), "claim record");
     // A full disk must not keep a claim from ending.
-    if (!written.ok() && !absl::IsResourceExhausted(written)) {
-      return Annotate(written, "claim record");
-    }
+    if (!marked.ok() && !absl::IsResourceExhausted(marked)) return marked;
   }
   const absl::Time agent_deadline = std::min(deadline, SteadyNow() + options_.agent_wait);
   uint64_t seen = ChangeCount();
@@ -734,6 +737,7 @@ absl::StatusOr<bool> ClaimEngine::ReleaseHardware(const std::string& claim_uid, 
   }
   if (!HasLostChip(**record)) return withdrawn;
   // The pod must be able to end although its chip is away; what is on it is not forgotten.
+  ASCEND_RETURN_IF_ERROR(marked);
   if (which == Which::kAny) {
     LogWarning("the chip of a claim that ends is away, its vNPU is destroyed when it is back",
                {{"claim", (*record)->claim()}, {"claimUID", claim_uid}, {"error", withdrawn}});
