@@ -17,6 +17,16 @@ constexpr Names<Health> kHealths[] = {{Health::kUnknown, "unknown"},   {Health::
                                       {Health::kMinor, "minor"},       {Health::kMajor, "major"},
                                       {Health::kCritical, "critical"}, {Health::kAbsent, "absent"}};
 
+constexpr Names<FaultSeverity> kFaultSeverities[] = {{FaultSeverity::kUnknown, "unknown"},
+                                                    {FaultSeverity::kWarning, "warning"},
+                                                    {FaultSeverity::kMinor, "minor"},
+                                                    {FaultSeverity::kMajor, "major"},
+                                                    {FaultSeverity::kCritical, "critical"}};
+
+constexpr Names<NetworkHealth> kNetworkHealths[] = {{NetworkHealth::kUnknown, "unknown"},
+                                                    {NetworkHealth::kOk, "ok"},
+                                                    {NetworkHealth::kDown, "down"}};
+
 constexpr Names<LibraryState> kLibraryStates[] = {{LibraryState::kMissing, "missing"},
                                                   {LibraryState::kStarting, "starting"},
                                                   {LibraryState::kReady, "ready"},
@@ -46,6 +56,20 @@ Family FamilyFromName(absl::string_view name) { return ValueOf(kFamilies, name, 
 
 absl::string_view HealthName(Health health) { return NameOf(kHealths, health, Health::kUnknown); }
 Health HealthFromName(absl::string_view name) { return ValueOf(kHealths, name, Health::kUnknown); }
+
+absl::string_view FaultSeverityName(FaultSeverity severity) {
+  return NameOf(kFaultSeverities, severity, FaultSeverity::kUnknown);
+}
+FaultSeverity FaultSeverityFromName(absl::string_view name) {
+  return ValueOf(kFaultSeverities, name, FaultSeverity::kUnknown);
+}
+
+absl::string_view NetworkHealthName(NetworkHealth health) {
+  return NameOf(kNetworkHealths, health, NetworkHealth::kUnknown);
+}
+NetworkHealth NetworkHealthFromName(absl::string_view name) {
+  return ValueOf(kNetworkHealths, name, NetworkHealth::kUnknown);
+}
 
 absl::string_view LibraryStateName(LibraryState state) {
   return NameOf(kLibraryStates, state, LibraryState::kFailed);

@@ -31,6 +31,28 @@ enum class Health {
 absl::string_view HealthName(Health health);  // "unknown", "ok", "minor", "major", ...
 Health HealthFromName(absl::string_view name);
 
+// How bad the driver calls a fault, in the events about it.
+enum class FaultSeverity { kUnknown, kWarning, kMinor, kMajor, kCritical };
+absl::string_view FaultSeverityName(FaultSeverity severity);  // "unknown", "warning", "minor", ...
+FaultSeverity FaultSeverityFromName(absl::string_view name);
+
+// A fault code of a chip. What it means for the chip is for the fault table to say.
+struct Fault {
+  uint64_t code = 0;    // 64 bits: composed codes (0x110001024) exceed 32
+  bool active = false;  // in the library's list at the last look, or told by an event since
+  // How often it has come since this agent process started, by the list or by an event: never
+  // falls, so that what came and went between two looks is not lost.
+  uint64_t occurrences = 0;
+  FaultSeverity severity = FaultSeverity::kUnknown;  // told by events alone
+  std::string text;                                  // the library's words; may be empty
+  friend bool operator==(const Fault&, const Fault&) = default;
+};
+
+// Of the chip's RoCE port.
+enum class NetworkHealth { kUnknown, kOk, kDown };
+absl::string_view NetworkHealthName(NetworkHealth health);  // "unknown", "ok", "down"
+NetworkHealth NetworkHealthFromName(absl::string_view name);
+
 // A partition of a chip, as the library lists it.
 struct Vnpu {
   int id = -1;                // the N of /dev/vdavinciN
@@ -92,6 +114,13 @@ struct Chip {
   // library tells no more. nullopt = nobody knows (the library cannot tell, or did not answer),
   // which does not mean that the chip is free.
   std::optional<std::vector<int>> busy;
+
+  // Fault codes that are active, and those that went: each stays for an hour after its last
+  // occurrence. Ascending code, at most 128. nullopt with an empty error: this library has no list
+  // of codes. With an error: nobody knows at the moment, which does not mean that there are none.
+  std::optional<std::vector<Fault>> faults;
+  std::string faults_error;
+  NetworkHealth network = NetworkHealth::kUnknown;  // kUnknown also on chips without a port
 
   // nullopt with an empty error: this product or driver has no vNPUs. With an error: nobody knows
   // at the moment; it is what was known before then, or nullopt, which does not mean that there are
@@ -160,6 +189,8 @@ struct Inventory {
   std::string dcmi_version;
   std::string driver_version;  // as the library prints it; empty = unknown
   std::string firmware_version;
+  // Not empty: driver and packages on the node do not fit together, and what to do.
+  std::string version_problem;
   MultiDiePolicy multi_die_policy = MultiDiePolicy::kUnknown;
   VdeviceMode vdevice_mode = VdeviceMode::kUnknown;
   // Whether the driver makes the vNPUs of /etc/vnpu.cfg again at boot; nullopt = it cannot tell.

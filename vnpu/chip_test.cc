@@ -14,6 +14,15 @@ TEST(ChipTest, NamesGoBothWays) {
                               Health::kCritical, Health::kAbsent}) {
     EXPECT_EQ(HealthFromName(HealthName(health)), health);
   }
+  for (const FaultSeverity severity :
+       {FaultSeverity::kUnknown, FaultSeverity::kWarning, FaultSeverity::kMinor,
+        FaultSeverity::kMajor, FaultSeverity::kCritical}) {
+    EXPECT_EQ(FaultSeverityFromName(FaultSeverityName(severity)), severity);
+  }
+  for (const NetworkHealth health :
+       {NetworkHealth::kUnknown, NetworkHealth::kOk, NetworkHealth::kDown}) {
+    EXPECT_EQ(NetworkHealthFromName(NetworkHealthName(health)), health);
+  }
   for (const LibraryState state :
        {LibraryState::kMissing, LibraryState::kStarting, LibraryState::kReady,
         LibraryState::kNotResponding, LibraryState::kFailed}) {
@@ -24,6 +33,8 @@ TEST(ChipTest, NamesGoBothWays) {
 TEST(ChipTest, UnknownNamesAreUnknown) {
   EXPECT_EQ(FamilyFromName("910C"), Family::kUnknown);
   EXPECT_EQ(HealthFromName(""), Health::kUnknown);
+  EXPECT_EQ(FaultSeverityFromName("fatal"), FaultSeverity::kUnknown);
+  EXPECT_EQ(NetworkHealthFromName("up"), NetworkHealth::kUnknown);
   EXPECT_EQ(LibraryStateFromName("sleeping"), LibraryState::kFailed);
   EXPECT_EQ(FamilyName(static_cast<Family>(99)), "unknown");
 }
