@@ -18,10 +18,10 @@ constexpr Names<Health> kHealths[] = {{Health::kUnknown, "unknown"},   {Health::
                                       {Health::kCritical, "critical"}, {Health::kAbsent, "absent"}};
 
 constexpr Names<FaultSeverity> kFaultSeverities[] = {{FaultSeverity::kUnknown, "unknown"},
-                                                    {FaultSeverity::kWarning, "warning"},
-                                                    {FaultSeverity::kMinor, "minor"},
-                                                    {FaultSeverity::kMajor, "major"},
-                                                    {FaultSeverity::kCritical, "critical"}};
+                                                     {FaultSeverity::kWarning, "warning"},
+                                                     {FaultSeverity::kMinor, "minor"},
+                                                     {FaultSeverity::kMajor, "major"},
+                                                     {FaultSeverity::kCritical, "critical"}};
 
 constexpr Names<NetworkHealth> kNetworkHealths[] = {{NetworkHealth::kUnknown, "unknown"},
                                                     {NetworkHealth::kOk, "ok"},
