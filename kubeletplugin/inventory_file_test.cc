@@ -17,6 +17,7 @@ vnpu::Inventory Example() {
   chip.physical_id = 5;
   chip.family = vnpu::Family::k910B;
   chip.numa_node = 1;
+  chip.faults = {{.code = 0x110001024, .occurrences = uint64_t{1} << 60, .text = "UBOE port"}};
   inventory.chips = {chip};
   return inventory;
 }

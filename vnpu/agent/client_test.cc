@@ -41,7 +41,9 @@ constexpr absl::Duration kLong = absl::Seconds(30);
 vnpu::Inventory WithChips(int count) {
   vnpu::Inventory inventory = {.library = vnpu::LibraryState::kReady};
   for (int i = 0; i < count; ++i) {
-    inventory.chips.push_back({.physical_id = i, .health = vnpu::Health::kOk});
+    inventory.chips.push_back({.physical_id = i,
+                               .health = vnpu::Health::kOk,
+                               .faults = {{{.code = 0x110001024, .active = true}}}});
   }
   return inventory;
 }
@@ -136,6 +138,7 @@ TEST_F(ClientTest, FollowsTheAgent) {
   StartServer();
   TestClient client(Options());
   ASSERT_TRUE(client.WaitForChips(1));
+  EXPECT_EQ(client.Current().inventory->chips, WithChips(1).chips);
   EXPECT_EQ(client.Current().disconnected_for, absl::ZeroDuration());
   EXPECT_EQ(*client.Current().inventory, *feed_->Current());
   feed_->Publish(WithChips(2));

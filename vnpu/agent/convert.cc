@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -49,6 +50,30 @@ vnpu::Amounts AmountsFromProto(const AmountsMap& message) {
   return amounts;
 }
 
+void FaultsToProto(const std::vector<vnpu::Fault>& faults, v1alpha1::Faults* message) {
+  for (const vnpu::Fault& fault : faults) {
+    v1alpha1::Fault* added = message->add_faults();
+    added->set_code(fault.code);
+    added->set_active(fault.active);
+    added->set_occurrences(fault.occurrences);
+    added->set_severity(std::string(vnpu::FaultSeverityName(fault.severity)));
+    added->set_text(fault.text);
+  }
+}
+
+std::vector<vnpu::Fault> FaultsFromProto(const v1alpha1::Faults& message) {
+  std::vector<vnpu::Fault> faults;
+  faults.reserve(message.faults_size());
+  for (const v1alpha1::Fault& fault : message.faults()) {
+    faults.push_back({.code = fault.code(),
+                      .active = fault.active(),
+                      .occurrences = fault.occurrences(),
+                      .severity = vnpu::FaultSeverityFromName(fault.severity()),
+                      .text = fault.text()});
+  }
+  return faults;
+}
+
 void ChipToProto(const vnpu::Chip& chip, v1alpha1::Chip* message) {
   message->set_physical_id(chip.physical_id);
   message->set_logic_id(chip.logic_id);
@@ -86,6 +111,9 @@ void ChipToProto(const vnpu::Chip& chip, v1alpha1::Chip* message) {
   }
   message->set_partitioning_error(chip.partitioning_error);
   message->set_stuck(chip.stuck);
+  if (chip.faults) FaultsToProto(*chip.faults, message->mutable_faults());
+  message->set_faults_error(chip.faults_error);
+  message->set_network(std::string(vnpu::NetworkHealthName(chip.network)));
 }
 
 vnpu::Chip ChipFromProto(const v1alpha1::Chip& message) {
@@ -125,6 +153,9 @@ vnpu::Chip ChipFromProto(const v1alpha1::Chip& message) {
   }
   chip.partitioning_error = message.partitioning_error();
   chip.stuck = message.stuck();
+  if (message.has_faults()) chip.faults = FaultsFromProto(message.faults());
+  chip.faults_error = message.faults_error();
+  chip.network = vnpu::NetworkHealthFromName(message.network());
   return chip;
 }
 
@@ -140,6 +171,7 @@ v1alpha1::Inventory ToProto(const vnpu::Inventory& inventory) {
   message.set_dcmi_version(inventory.dcmi_version);
   message.set_driver_version(inventory.driver_version);
   message.set_firmware_version(inventory.firmware_version);
+  message.set_version_problem(inventory.version_problem);
   message.set_multi_die_policy(std::string(PolicyName(inventory.multi_die_policy)));
   message.set_vdevice_mode(std::string(vnpu::VdeviceModeName(inventory.vdevice_mode)));
   if (inventory.vnpu_recovery) message.set_vnpu_recovery(*inventory.vnpu_recovery);
@@ -163,6 +195,7 @@ vnpu::Inventory FromProto(const v1alpha1::Inventory& message) {
   inventory.dcmi_version = message.dcmi_version();
   inventory.driver_version = message.driver_version();
   inventory.firmware_version = message.firmware_version();
+  inventory.version_problem = message.version_problem();
   inventory.multi_die_policy = PolicyFromName(message.multi_die_policy());
   inventory.vdevice_mode = vnpu::VdeviceModeFromName(message.vdevice_mode());
   if (message.has_vnpu_recovery()) inventory.vnpu_recovery = message.vnpu_recovery();

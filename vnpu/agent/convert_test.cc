@@ -40,6 +40,14 @@ vnpu::Inventory FullInventory() {
                   .super_pod_server = int64_t{1} << 40,
                   .roce_address = "29.17.151.115",
                   .busy = std::vector<int>{0, 4242},
+                  .faults = std::vector<vnpu::Fault>{{.code = 0x110001024,
+                                                      .active = true,
+                                                      .occurrences = uint64_t{1} << 40,
+                                                      .severity = vnpu::FaultSeverity::kMajor,
+                                                      .text = "UBOE port fault"},
+                                                     {.code = 0x81078603}},
+                  .faults_error = "no answer",
+                  .network = vnpu::NetworkHealth::kDown,
                   .partitioning = vnpu::Partitioning{.total = AllAmounts(100),
                                                      .vnpus = {{.id = 196,
                                                                 .template_name = "vir05_1c_16g",
@@ -55,6 +63,7 @@ vnpu::Inventory FullInventory() {
   vnpu::Chip free = bare;
   free.physical_id = 9;
   free.busy.emplace();
+  free.faults.emplace();
   free.partitioning.emplace();
   return {.revision = uint64_t{1} << 60,
           .agent_instance = "abc",
@@ -64,6 +73,7 @@ vnpu::Inventory FullInventory() {
           .dcmi_version = "7.0",
           .driver_version = "25.5.1",
           .firmware_version = "7.8.0.6.201",
+          .version_problem = "restart the node",
           .multi_die_policy = vnpu::MultiDiePolicy::kUnion,
           .vdevice_mode = vnpu::VdeviceMode::kVm,
           .vnpu_recovery = false,
@@ -91,6 +101,8 @@ TEST(ConvertTest, EveryFieldOfTheMessagesIsFilled) {
   expect_all_set(message.chips(0));
   expect_all_set(message.chips(0).partitioning());
   expect_all_set(message.chips(0).partitioning().vnpus(0));
+  expect_all_set(message.chips(0).faults());
+  expect_all_set(message.chips(0).faults().faults(0));
   expect_all_set(message.skipped(0));
 }
 
@@ -111,6 +123,8 @@ TEST(ConvertTest, AbsentNumbersDoNotBecomeZero) {
   EXPECT_EQ(inventory.chips[2].busy, std::vector<int>());
   EXPECT_EQ(inventory.chips[1].partitioning, std::nullopt);
   EXPECT_EQ(inventory.chips[2].partitioning, vnpu::Partitioning());
+  EXPECT_EQ(inventory.chips[1].faults, std::nullopt) << "unknown is not none";
+  EXPECT_EQ(inventory.chips[2].faults, std::vector<vnpu::Fault>());
   EXPECT_EQ(inventory.vnpu_recovery, false);
 }
 
@@ -149,6 +163,19 @@ TEST(ConvertTest, NamesOfAllEnumeratorsSurvive) {
        {vnpu::VdeviceMode::kUnknown, vnpu::VdeviceMode::kContainer, vnpu::VdeviceMode::kVm}) {
     EXPECT_EQ(FromProto(ToProto({.vdevice_mode = mode})).vdevice_mode, mode);
   }
+  for (vnpu::FaultSeverity severity :
+       {vnpu::FaultSeverity::kUnknown, vnpu::FaultSeverity::kWarning, vnpu::FaultSeverity::kMinor,
+        vnpu::FaultSeverity::kMajor, vnpu::FaultSeverity::kCritical}) {
+    vnpu::Inventory inventory;
+    inventory.chips.push_back({.faults = std::vector<vnpu::Fault>{{.severity = severity}}});
+    EXPECT_EQ(FromProto(ToProto(inventory)), inventory);
+  }
+  for (vnpu::NetworkHealth network :
+       {vnpu::NetworkHealth::kUnknown, vnpu::NetworkHealth::kOk, vnpu::NetworkHealth::kDown}) {
+    vnpu::Inventory inventory;
+    inventory.chips.push_back({.network = network});
+    EXPECT_EQ(FromProto(ToProto(inventory)), inventory);
+  }
   for (MultiDiePolicy policy :
        {MultiDiePolicy::kUnknown, MultiDiePolicy::kUnion, MultiDiePolicy::kIndependent}) {
     EXPECT_EQ(FromProto(ToProto({.multi_die_policy = policy})).multi_die_policy, policy);
@@ -172,6 +199,9 @@ TEST(ConvertTest, WhatAnOlderAgentDoesNotSayIsUnknown) {
   ASSERT_THAT(inventory.chips, SizeIs(1));
   EXPECT_EQ(inventory.chips[0].partitioning, std::nullopt);
   EXPECT_EQ(inventory.chips[0].stuck, "");
+  EXPECT_EQ(inventory.chips[0].faults, std::nullopt);
+  EXPECT_EQ(inventory.chips[0].network, vnpu::NetworkHealth::kUnknown);
+  EXPECT_EQ(inventory.version_problem, "");
 }
 
 TEST(ConvertTest, UnknownNamesFromANewerAgentAreTolerated) {
@@ -181,6 +211,8 @@ TEST(ConvertTest, UnknownNamesFromANewerAgentAreTolerated) {
   message.set_vdevice_mode("cloud");
   message.add_chips()->set_family("960");
   message.mutable_chips(0)->set_health("superb");
+  message.mutable_chips(0)->set_network("flapping");
+  message.mutable_chips(0)->mutable_faults()->add_faults()->set_severity("dreadful");
   auto& total = *message.mutable_chips(0)->mutable_partitioning()->mutable_total();
   total["aicore"] = 20;
   total["qubits"] = 7;
@@ -191,6 +223,8 @@ TEST(ConvertTest, UnknownNamesFromANewerAgentAreTolerated) {
   ASSERT_THAT(inventory.chips, SizeIs(1));
   EXPECT_EQ(inventory.chips[0].family, vnpu::Family::kUnknown);
   EXPECT_EQ(inventory.chips[0].health, vnpu::Health::kUnknown);
+  EXPECT_EQ(inventory.chips[0].network, vnpu::NetworkHealth::kUnknown);
+  EXPECT_EQ(inventory.chips[0].faults, std::vector<vnpu::Fault>{{}});
   EXPECT_EQ(inventory.vdevice_mode, vnpu::VdeviceMode::kUnknown);
   vnpu::Amounts expected;
   expected[vnpu::Resource::kAicore] = 20;
