@@ -28,6 +28,13 @@ class FakeDcmi : public dcmi::Dcmi {
     int physical_id = -1;
     dcmi::VnpuResources total = {.aicore = 20, .memory_mib = 65536, .aicpu = 7};
     std::map<int, dcmi::VnpuInfo> vnpus;
+    absl::StatusOr<dcmi::HealthGrade> health = dcmi::HealthGrade::kOk;
+    absl::StatusOr<std::vector<uint64_t>> fault_codes = std::vector<uint64_t>();
+    std::map<uint64_t, std::string> fault_texts;  // kNotFound for other codes
+    absl::StatusOr<dcmi::NetworkState> network = dcmi::NetworkState::kOk;
+    absl::StatusOr<bool> outband_channel = true;
+    absl::Status reset;  // what a reset answers
+    absl::StatusOr<int> boot_state = dcmi::kBootFinished;
   };
   // Runs with the method's name, without a lock: it may block. An error of `before` is the answer
   // of the call, which then does nothing; an error of `after` is the answer although the work is
@@ -69,6 +76,13 @@ class FakeDcmi : public dcmi::Dcmi {
   std::vector<dcmi::VnpuRequest> requests() {
     MutexLock lock(&mutex_);
     return requests_;
+  }
+  // Tells the subscriber of an event, on this thread. False: nobody has subscribed.
+  bool Emit(const dcmi::FaultEvent& event) {
+    MutexLock lock(&handler_mutex_);
+    if (fault_handler_ == nullptr) return false;
+    fault_handler_(event);
+    return true;
   }
   void SetModes(absl::StatusOr<dcmi::VdeviceMode> mode, absl::StatusOr<bool> recovery) {
     MutexLock lock(&mutex_);
@@ -115,8 +129,8 @@ class FakeDcmi : public dcmi::Dcmi {
   }
   absl::StatusOr<std::string> SerialNumber(Address /*chip*/) override { return Nothing(); }
   absl::StatusOr<dcmi::SuperPodInfo> SuperPod(Address /*chip*/) override { return Nothing(); }
-  absl::StatusOr<dcmi::HealthGrade> Health(Address /*chip*/) override {
-    return dcmi::HealthGrade::kOk;
+  absl::StatusOr<dcmi::HealthGrade> Health(Address chip) override {
+    return OnChip<dcmi::HealthGrade>("Health", chip, [](FakeChip& c) { return c.health; });
   }
   absl::StatusOr<dcmi::MemoryInfo> HbmMemory(Address /*chip*/) override { return Nothing(); }
   absl::StatusOr<dcmi::MemoryInfo> DdrMemory(Address /*chip*/) override { return Nothing(); }
@@ -126,6 +140,52 @@ class FakeDcmi : public dcmi::Dcmi {
         "Processes", chip, [](FakeChip&) { return std::vector<dcmi::ChipProcess>(); });
   }
   absl::StatusOr<std::string> RoceAddress(Address /*chip*/) override { return Nothing(); }
+
+  absl::StatusOr<std::vector<uint64_t>> FaultCodes(Address chip) override {
+    return OnChip<std::vector<uint64_t>>("FaultCodes", chip,
+                                         [](FakeChip& c) { return c.fault_codes; });
+  }
+  absl::StatusOr<std::string> FaultText(Address chip, uint64_t code) override {
+    return OnChip<std::string>("FaultText", chip,
+                               [code](FakeChip& c) -> absl::StatusOr<std::string> {
+                                 const auto text = c.fault_texts.find(code);
+                                 if (text == c.fault_texts.end())
+                                   return absl::NotFoundError("no text");
+                                 return text->second;
+                               });
+  }
+  // To let it fail, use Before().
+  absl::Status SubscribeFaults(dcmi::FaultHandler handler) override {
+    const absl::Status status =
+        Do<int>("SubscribeFaults", {}, []() -> absl::StatusOr<int> { return 0; }).status();
+    MutexLock lock(&handler_mutex_);
+    fault_handler_ = status.ok() ? std::move(handler) : nullptr;
+    return status;
+  }
+  absl::StatusOr<dcmi::NetworkState> Network(Address chip) override {
+    return OnChip<dcmi::NetworkState>("Network", chip, [](FakeChip& c) { return c.network; });
+  }
+  absl::Status Reset(Address chip, dcmi::ResetChannel channel) override {
+    return OnChip<int>(channel == dcmi::ResetChannel::kOutband ? "Reset outband" : "Reset inband",
+                       chip,
+                       [](FakeChip& c) -> absl::StatusOr<int> {
+                         if (!c.reset.ok()) return c.reset;
+                         return 0;
+                       })
+        .status();
+  }
+  absl::StatusOr<bool> HasOutbandChannel(Address chip) override {
+    return OnChip<bool>("HasOutbandChannel", chip, [](FakeChip& c) { return c.outband_channel; });
+  }
+  absl::Status PrepareReset(Address chip) override {
+    return OnChip<int>("PrepareReset", chip, [](FakeChip&) { return 0; }).status();
+  }
+  absl::Status Rescan(Address chip) override {
+    return OnChip<int>("Rescan", chip, [](FakeChip&) { return 0; }).status();
+  }
+  absl::StatusOr<int> BootState(Address chip) override {
+    return OnChip<int>("BootState", chip, [](FakeChip& c) { return c.boot_state; });
+  }
   absl::StatusOr<dcmi::MultiDiePolicy> GetMultiDiePolicy() override { return Nothing(); }
   absl::StatusOr<dcmi::TopologyType> Topology(Address /*one*/, Address /*other*/) override {
     return Nothing();
@@ -232,6 +292,8 @@ class FakeDcmi : public dcmi::Dcmi {
     });
   }
 
+  Mutex handler_mutex_;  // held while the handler runs
+  dcmi::FaultHandler fault_handler_ ABSL_GUARDED_BY(handler_mutex_);
   Mutex mutex_;
   std::map<std::pair<int, int>, FakeChip> chips_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Hook> before_ ABSL_GUARDED_BY(mutex_);

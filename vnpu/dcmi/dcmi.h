@@ -12,12 +12,14 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace ascend::dcmi {
 
@@ -124,6 +126,39 @@ enum class VdeviceMode { kContainer, kVm };
 
 enum class TopologyType { kSelf, kSys, kPhb, kHccs, kPxb, kPix, kSio, kHccsSwitch, kUb, kUnknown };
 
+// How bad the driver calls a fault.
+enum class FaultSeverity { kWarning, kMinor, kMajor, kCritical, kUnknown };
+
+// kRecovered: the fault is gone. kOneShot: something happened that will not be taken back and is in
+// no list of codes.
+enum class FaultAssertion { kRecovered, kOccurred, kOneShot };
+
+struct FaultEvent {
+  int logic_id = -1;  // of the chip; the only name that events have for it
+  uint64_t code = 0;
+  FaultSeverity severity = FaultSeverity::kUnknown;
+  FaultAssertion assertion = FaultAssertion::kOccurred;
+  int serial = 0;                            // of the fault, by the driver's count
+  absl::Time raised = absl::InfinitePast();  // of a recovery: when the fault had come; past = unset
+  std::string name;                          // ASCII
+  std::string additional;                    // ASCII
+};
+using FaultHandler = std::function<void(const FaultEvent& event)>;
+
+// What the driver's own test of a chip's RoCE port found.
+enum class NetworkState {
+  kOk,
+  kDown,       // the test's peer does not answer, or the port is broken
+  kNotTested,  // no test yet, or no address to test; says nothing about the port
+  kUnknown,    // the test itself failed
+};
+
+// kOutband goes through the board's management controller and reaches a chip that does not answer.
+enum class ResetChannel { kOutband, kInband };
+
+// What BootState() gives for a chip that has started.
+inline constexpr int kBootFinished = 16;
+
 class Dcmi {
  public:
   virtual ~Dcmi() = default;
@@ -165,6 +200,34 @@ class Dcmi {
   virtual absl::StatusOr<std::vector<ChipProcess>> Processes(ChipAddress chip) = 0;
   // Address of the chip's RoCE port 0. kNotFound: the port has none.
   virtual absl::StatusOr<std::string> RoceAddress(ChipAddress chip) = 0;
+
+  // Faults. The codes that are active, as the library lists them, at most 128 of them.
+  virtual absl::StatusOr<std::vector<uint64_t>> FaultCodes(ChipAddress chip) = 0;
+  // The library's words for a code, ASCII; not on 950.
+  virtual absl::StatusOr<std::string> FaultText(ChipAddress chip, uint64_t code) = 0;
+  // Runs `handler` for every fault of every chip that comes or goes from now on, on a thread of the
+  // library, one event at a time. Events get lost: the list of codes decides. The handler must be
+  // quick and must not call this.
+  //
+  // Of the process: a later call only replaces the handler, and returns when no call of the former
+  // one is under way; an empty one ends the calls. After an error there is no handler. The host
+  // lets 64 processes subscribe; kUnimplemented also on 310.
+  virtual absl::Status SubscribeFaults(FaultHandler handler) = 0;
+  // Of the chip's RoCE port. Hangs easily after a chip dropped, and therefore holds up no other
+  // call about the chip but itself. kUnimplemented: the chip has no port (or it is a 950).
+  virtual absl::StatusOr<NetworkState> Network(ChipAddress chip) = 0;
+
+  // Resets the chip, and with it all chips of its module, ring, mesh or card. Returns before they
+  // have started again: ask BootState(). kFailedPrecondition: somebody uses one of them. Only for
+  // root on the host or in a privileged container.
+  virtual absl::Status Reset(ChipAddress chip, ResetChannel channel) = 0;
+  // Whether there is a way out of band. Over it a reset takes PrepareReset(), Reset(kOutband), some
+  // seconds, and Rescan(), which does not wait for the chip either.
+  virtual absl::StatusOr<bool> HasOutbandChannel(ChipAddress chip) = 0;
+  virtual absl::Status PrepareReset(ChipAddress chip) = 0;
+  virtual absl::Status Rescan(ChipAddress chip) = 0;
+  // How far the chip has started: kBootFinished, or less.
+  virtual absl::StatusOr<int> BootState(ChipAddress chip) = 0;
 
   // Of the node; only on A3 with a recent driver (uncertain before HDK 26: looked up at run time).
   virtual absl::StatusOr<MultiDiePolicy> GetMultiDiePolicy() = 0;

@@ -8,13 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <filesystem>
-#include <map>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -22,77 +19,11 @@
 #include "base/core/mutex.h"
 #include "base/core/status_macros.h"
 #include "vnpu/dcmi/abi.h"
+#include "vnpu/dcmi/library_calls.h"
 #include "vnpu/dcmi/status.h"
 
 namespace ascend::dcmi {
-
-// The resolved functions under their C names; null = this version of the library lacks it.
-struct Library::Functions {
-#define ASCEND_MEMBER(name, parameters) name##_fn name = nullptr;
-  ASCEND_DCMI_V1_FUNCTIONS(ASCEND_MEMBER)
-  ASCEND_DCMI_V2_FUNCTIONS(ASCEND_MEMBER)
-#undef ASCEND_MEMBER
-  // Not behind a lock of the calls: whoever looks must not wait for one that hangs.
-  std::atomic<bool> initialised = false;
-  std::atomic<Generation> generation = Generation::kCards;
-};
-
 namespace {
-
-// The library's state is the process's and its thread-safety is undocumented, so the locks are the
-// process's as well: one per chip, so that a chip that hangs delays no other one, one for what is
-// about the node, one for what is about two chips. Never destroyed: a call may still hang at exit.
-Mutex& NodeMutex() {
-  static Mutex* const mutex = new Mutex;
-  return *mutex;
-}
-
-Mutex& PairMutex() {
-  static Mutex* const mutex = new Mutex;
-  return *mutex;
-}
-
-Mutex& ChipMutex(ChipAddress chip) {
-  static Mutex* const guard = new Mutex;
-  static auto* const mutexes = new std::map<std::pair<int, int>, Mutex>;
-  MutexLock lock(guard);
-  return (*mutexes)[{chip.card, chip.device}];
-}
-
-// An out-parameter with zeroed slack behind it: newer libraries know longer structures.
-template <typename T>
-struct Out {
-  T value{};
-  unsigned char slack[128] = {};
-};
-
-template <typename Function, typename... Arguments>
-absl::Status Call(Mutex& mutex, absl::string_view name, Function function, Arguments... arguments) {
-  if (function == nullptr) return StatusFromCode(DCMI_FUNCTION_NOT_FOUND, name);
-  MutexLock lock(&mutex);
-  return StatusFromCode(function(arguments...), name);
-}
-
-// A call that is serialised by `mutex`.
-#define DCMI_CALL(mutex, function, ...) \
-  Call(mutex, #function, functions_->function __VA_OPT__(, ) __VA_ARGS__)
-
-// Picks the generation's function for one chip.
-#define DCMI_CHIP_CALL(v1, v2, chip, ...)                                    \
-  (generation() == Generation::kCards                                        \
-       ? DCMI_CALL(ChipMutex(chip), v1, chip.card, chip.device, __VA_ARGS__) \
-       : DCMI_CALL(ChipMutex(chip), v2, chip.card, __VA_ARGS__))
-
-// Text of a fixed field, which need not end in NUL.
-template <typename Char, size_t kSize>
-std::string FieldText(const Char (&field)[kSize]) {
-  const char* text = reinterpret_cast<const char*>(field);
-  return std::string(absl::StripAsciiWhitespace(absl::string_view(text, strnlen(text, kSize))));
-}
-
-absl::Status NotInThisGeneration(absl::string_view what) {
-  return absl::UnimplementedError(absl::StrCat("dcmiv2 has no query for ", what));
-}
 
 // 0xFFFFFFFF, and what is no number of this kind, mean none.
 int IntOrNone(unsigned value) { return value > INT_MAX ? -1 : static_cast<int>(value); }

@@ -55,6 +55,15 @@ class Library : public Dcmi {
   absl::StatusOr<int> AicpuCount(ChipAddress chip) override;
   absl::StatusOr<std::vector<ChipProcess>> Processes(ChipAddress chip) override;
   absl::StatusOr<std::string> RoceAddress(ChipAddress chip) override;
+  absl::StatusOr<std::vector<uint64_t>> FaultCodes(ChipAddress chip) override;
+  absl::StatusOr<std::string> FaultText(ChipAddress chip, uint64_t code) override;
+  absl::Status SubscribeFaults(FaultHandler handler) override;
+  absl::StatusOr<NetworkState> Network(ChipAddress chip) override;
+  absl::Status Reset(ChipAddress chip, ResetChannel channel) override;
+  absl::StatusOr<bool> HasOutbandChannel(ChipAddress chip) override;
+  absl::Status PrepareReset(ChipAddress chip) override;
+  absl::Status Rescan(ChipAddress chip) override;
+  absl::StatusOr<int> BootState(ChipAddress chip) override;
   absl::StatusOr<MultiDiePolicy> GetMultiDiePolicy() override;
   absl::StatusOr<TopologyType> Topology(ChipAddress one, ChipAddress other) override;
   absl::StatusOr<VnpuTotal> Vnpus(ChipAddress chip) override;

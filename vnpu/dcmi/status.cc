@@ -15,7 +15,7 @@ constexpr absl::string_view kCodePayload = "ascend.dcmi/return-code";
 // To these, the driver's "device busy" comes as "not in a container".
 bool SaysBusyInOtherWords(absl::string_view function) {
   return function == "dcmi_create_vdevice" || function == "dcmi_set_destroy_vdevice" ||
-         function == "dcmi_set_device_reset";
+         function == "dcmi_set_device_reset" || function == "dcmiv2_reset_device";
 }
 
 absl::StatusCode StatusCodeOf(int code, absl::string_view function) {
