@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/core/status_macros.h"
+#include "vnpu/vnpu_ids.h"
 
 namespace ascend::kubeletplugin {
 namespace {
@@ -119,12 +120,12 @@ NpuDevice PartitionDevice(const vnpu::Chip& chip, const vnpu::Product& product,
 }
 
 // Static mode: a vNPU that is there. Its place among the chip's ids names it: that outlives a
-// restart, and the ids of a chip begin at 100 + 16 x physical id.
+// restart.
 NpuDevice VnpuDevice(const vnpu::Chip& chip, const vnpu::Product* product, const vnpu::Vnpu& vnpu) {
   vnpu::Template kind = {.name = vnpu.template_name, .amounts = vnpu.amounts};
   if (const auto* known = FindTemplate(product, vnpu.template_name)) kind = *known;
-  const int place = vnpu.id - (100 + 16 * chip.physical_id);
-  const int index = place >= 0 && place < 16 ? place : vnpu.id;
+  const int place = vnpu.id - vnpu::FirstVnpuId(chip.physical_id);
+  const int index = place >= 0 && place < vnpu::kMaxVnpusPerChip ? place : vnpu.id;
   return {.name = PartitionName(chip.physical_id, vnpu.template_name, index),
           .chips = {chip},
           .partition = Partition{.kind = std::move(kind), .index = index, .vnpu_id = vnpu.id},

@@ -18,12 +18,11 @@
 #include "absl/strings/str_join.h"
 #include "base/core/status_macros.h"
 #include "vnpu/partition_plan.h"
+#include "vnpu/vnpu_ids.h"
 
 namespace ascend::vnpu {
 namespace {
 
-constexpr int kMaxVnpus = 16;  // virtual functions of a chip
-constexpr int kMaxVGroups = 4;
 constexpr size_t kMaxTemplateName = 32;  // the library's field holds as many bytes, and a NUL
 constexpr size_t kMaxProductName = 63;
 constexpr int64_t kMaxAmount = std::numeric_limits<int32_t>::max();
@@ -256,7 +255,7 @@ absl::StatusOr<Product> ReadProduct(const YAML::Node& map) {
   ASCEND_RETURN_IF_ERROR(ReadUncertain(map, &product));
   ASCEND_RETURN_IF_ERROR(ReadVGroups(map, &product));
   if (const YAML::Node vnpus = Get(map, "maxVnpus"); vnpus.IsDefined()) {
-    ASCEND_ASSIGN_OR_RETURN(product.max_vnpus, Integer(vnpus, "maxVnpus", 1, kMaxVnpus));
+    ASCEND_ASSIGN_OR_RETURN(product.max_vnpus, Integer(vnpus, "maxVnpus", 1, kMaxVnpusPerChip));
   }
   if (const YAML::Node opt_in = Get(map, "optIn"); opt_in.IsDefined()) {
     if (!opt_in.IsScalar() || !YAML::convert<bool>::decode(opt_in, product.opt_in)) {

@@ -10,15 +10,10 @@
 #include "base/runtime/clock.h"
 #include "base/runtime/logging.h"
 #include "kubeletplugin/claims/prepare_error.h"
+#include "vnpu/vnpu_ids.h"
 
 namespace ascend::kubeletplugin {
 namespace {
-
-// The ids of a chip's vNPUs: 100 + 16 x physical id + k. Uncertain whether every driver lets them
-// be chosen: what it made of the wish is in its answer.
-constexpr int kFirstId = 100;
-constexpr int kIdsPerChip = 16;
-constexpr int kVgroups = 4;  // of a 310P
 
 class Timer {
  public:
@@ -99,8 +94,8 @@ void SetIntent(const std::map<int, std::vector<vnpu::Vnpu>>& listings, RecordedD
   for (const RecordedDevice& other : all) {
     if (other.vnpu) used.insert(other.vnpu->wanted_id);
   }
-  for (int k = 0; k < kIdsPerChip && vnpu.wanted_id < 0; ++k) {
-    const int id = kFirstId + kIdsPerChip * ChipOf(*device) + k;
+  const int first = vnpu::FirstVnpuId(ChipOf(*device));
+  for (int id = first; id < first + vnpu::kMaxVnpusPerChip && vnpu.wanted_id < 0; ++id) {
     if (used.count(id) == 0) vnpu.wanted_id = id;
   }
 }
@@ -126,7 +121,7 @@ std::optional<int> WantedVgroup(const ClaimRecord& record, size_t index,
   }
   for (const RecordedDevice& own : record.devices) look(own);
   if (shared) return shared;
-  for (int group = 0; group < kVgroups; ++group) {
+  for (int group = 0; group < vnpu::kMaxVGroups; ++group) {
     if (std::none_of(listed.begin(), listed.end(),
                      [&](const auto& vnpu) { return vnpu.vgroup == group; })) {
       return group;
