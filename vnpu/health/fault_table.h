@@ -74,6 +74,8 @@ struct Damping {
 // "80E01801", at least eight digits: how codes are written in messages.
 std::string FaultCodeText(uint64_t code);
 
+struct FaultTableText;  // fault_table_reader.h
+
 // A value: copied freely, const calls from any thread.
 class FaultTable {
  public:
@@ -114,7 +116,7 @@ class FaultTable {
   const std::map<uint64_t, DurationRule>& duration() const { return duration_; }
 
  private:
-  friend class FaultTableReader;
+  void Merge(const FaultTableText& text);
 
   std::string version_;
   std::map<uint64_t, HealthLevel> codes_;
