@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kubeletplugin/kube/resource_slice.h"
 #include "vnpu/catalog.h"
@@ -48,10 +47,11 @@ struct Partition {
   int vnpu_id = -1;          // static mode: the vNPU there is
 };
 
-// A whole chip, an A3 module of two dies, or a part of a chip.
+// A whole chip, an A3 module of two dies, or a part of a chip. Valid as long as the inventory that
+// it was made from: all devices of a chip point into that.
 struct NpuDevice {
-  std::string name;               // "npu-3", "npu-2-3", "npu-3-vir05-1c-8g-0"
-  std::vector<vnpu::Chip> chips;  // ascending physical id; one or two
+  std::string name;                      // "npu-3", "npu-2-3", "npu-3-vir05-1c-8g-0"
+  std::vector<const vnpu::Chip*> chips;  // ascending physical id; one or two
   std::optional<Partition> partition;
   // Of each chip's counter set; empty where no counters are needed.
   std::vector<kube::CounterSet> consumes;
@@ -81,27 +81,9 @@ NodeDevices DevicesOf(const vnpu::Inventory& inventory, const DeviceOptions& opt
 std::optional<NpuDevice> FindDevice(const vnpu::Inventory& inventory, const DeviceOptions& options,
                                     absl::string_view name);
 
-// The product that says how `chip` can be divided on demand. An error, for people, if it cannot be:
-// the mode is not dynamic, the board is unknown, or the node or the driver is not ready for it.
-absl::StatusOr<const vnpu::Product*> ProductOf(const vnpu::Chip& chip,
-                                               const vnpu::Inventory& inventory,
-                                               const DeviceOptions& options);
-
-// The name that DevicesOf gives to a device of these chips.
-std::string DeviceName(const std::vector<vnpu::Chip>& chips);
 std::string PartitionName(int physical_id, absl::string_view template_name, int index);
-// Name of a chip's counter set.
-std::string CounterSetName(int physical_id);
-kube::CounterSet ToCounterSet(int physical_id, const vnpu::Counters& counters);
-// The physical ids in a name that DeviceName or PartitionName made; empty for any other name.
+// The physical ids in the name of a device; empty for any other name.
 std::vector<int> PhysicalIdsOf(absl::string_view device_name);
-
-// The device as a ResourceSlice shows it: attributes and capacity, no taints. Facts that are
-// unknown are left out, never guessed; strings are cut to what the API takes.
-kube::SliceDevice ToSliceDevice(const NpuDevice& device, const vnpu::Inventory& inventory);
-
-// `text` as a strict semantic version ("25.5.1.b030" becomes "25.5.1-b030"); empty if it is none.
-std::string NormalizeVersion(absl::string_view text);
 
 }  // namespace ascend::kubeletplugin
 

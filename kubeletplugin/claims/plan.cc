@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "base/core/status_macros.h"
 #include "kubeletplugin/claims/npu_config.h"
+#include "kubeletplugin/slice_device.h"
 
 namespace ascend::kubeletplugin {
 namespace {
@@ -34,7 +35,7 @@ absl::Status Identify(const std::string& name, const DeviceOptions& options,
                       const vnpu::Inventory& inventory, const ClaimRecord* recorded,
                       RecordedDevice* device) {
   if (const auto found = FindDevice(inventory, options, name)) {
-    for (const vnpu::Chip& chip : found->chips) device->chips.push_back(ToRecorded(chip));
+    for (const vnpu::Chip* chip : found->chips) device->chips.push_back(ToRecorded(*chip));
     if (found->partition) {
       device->vnpu = RecordedVnpu{.template_name = found->partition->kind.name,
                                   .index = found->partition->index,

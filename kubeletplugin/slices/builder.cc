@@ -12,14 +12,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "kubeletplugin/slice_device.h"
 #include "kubeletplugin/slices/limits.h"
 
 namespace ascend::kubeletplugin {
 namespace {
 
 // Worst first. Unknown and busy are no faults: they only keep new pods away.
-std::optional<std::string> TaintLevel(const NpuDevice& device, bool health_known,
-                                      const std::set<int>& busy_chips) {
+std::optional<std::string> TaintLevel(const std::vector<const vnpu::Chip*>& chips,
+                                      bool health_known, const std::set<int>& busy_chips) {
   std::optional<std::string> level;
   int worst = 0;
   const auto consider = [&](int rank, const char* name) {
@@ -28,8 +29,8 @@ std::optional<std::string> TaintLevel(const NpuDevice& device, bool health_known
       level = name;
     }
   };
-  for (const vnpu::Chip& chip : device.chips) {
-    switch (chip.health) {
+  for (const vnpu::Chip* chip : chips) {
+    switch (chip->health) {
       case vnpu::Health::kOk:
       case vnpu::Health::kMinor:
         break;
@@ -46,10 +47,10 @@ std::optional<std::string> TaintLevel(const NpuDevice& device, bool health_known
         consider(5, "absent");
         break;
     }
-    if (!chip.stuck.empty()) consider(2, "stuck");
-    if (busy_chips.count(chip.physical_id) != 0) consider(2, "busy");
+    if (!chip->stuck.empty()) consider(2, "stuck");
+    if (busy_chips.count(chip->physical_id) != 0) consider(2, "busy");
     // A chip that does not tell its memory is not well, and what it has must not be guessed.
-    if (chip.memory_mib <= 0) consider(1, "unknown");
+    if (chip->memory_mib <= 0) consider(1, "unknown");
   }
   if (!health_known) consider(1, "unknown");
   return level;
@@ -63,15 +64,15 @@ kube::DeviceTaint Taint(const std::string& level) {
 std::string LevelOfWithdrawn(const RecordedDevice& device, const vnpu::Inventory* inventory,
                              bool health_known) {
   if (inventory == nullptr) return "unknown";
-  NpuDevice found;
+  std::vector<const vnpu::Chip*> chips;
   for (const RecordedChip& recorded : device.chips) {
     const auto chip =
         std::find_if(inventory->chips.begin(), inventory->chips.end(),
                      [&](const auto& c) { return c.physical_id == recorded.physical_id; });
     if (chip == inventory->chips.end()) return "lost";
-    found.chips.push_back(*chip);
+    chips.push_back(&*chip);
   }
-  return TaintLevel(found, health_known, {}).value_or("withdrawn");
+  return TaintLevel(chips, health_known, {}).value_or("withdrawn");
 }
 
 // Of a quantity that ToCounterSet() made.
@@ -177,12 +178,9 @@ class Builder {
   }
 
   SlicePlan Run() {
-    std::set<std::string> offered;
-    for (const NpuDevice& device : node_.devices) {
-      if (Offer(device)) offered.insert(device.name);
-    }
+    if (inputs_.inventory != nullptr) AddDevicesOfNode();
     for (const auto& [name, device] : held_.devices) {
-      if (offered.count(name) != 0) continue;
+      if (kept_.count(name) != 0) continue;
       Add(device->chips.empty() ? -1 : device->chips.front().physical_id, device->published, name,
           LevelOfWithdrawn(*device, inputs_.inventory.get(), inputs_.health_known));
     }
@@ -206,11 +204,11 @@ class Builder {
 
   // A held device that is not what would be offered now.
   void FindFrozenChips(const DeviceOptions& options) {
-    std::map<std::string, const NpuDevice*> by_name;
+    std::map<std::string, const NpuDevice*> by_name;  // of those that are held
     std::set<int> offered;
     for (const NpuDevice& device : node_.devices) {
-      by_name[device.name] = &device;
-      for (const vnpu::Chip& chip : device.chips) offered.insert(chip.physical_id);
+      for (const vnpu::Chip* chip : device.chips) offered.insert(chip->physical_id);
+      if (held_.devices.count(device.name) != 0) by_name[device.name] = &device;
     }
     for (const auto& [name, device] : held_.devices) {
       const auto same = by_name.find(name);
@@ -244,14 +242,15 @@ class Builder {
 
   // What nobody holds: why it must not be handed out.
   std::optional<std::string> LevelOfFree(const NpuDevice& device) const {
-    if (auto level = TaintLevel(device, inputs_.health_known, inputs_.busy_chips)) return level;
+    if (auto level = TaintLevel(device.chips, inputs_.health_known, inputs_.busy_chips))
+      return level;
     if (!inputs_.withhold_free.empty()) return inputs_.withhold_free;
-    for (const vnpu::Chip& chip : device.chips) {
-      if (inputs_.quarantined_chips.count(chip.physical_id) != 0) return "withheld";
-      if (!device.partition && DividedByOthers(chip.physical_id)) return "divided";
+    for (const vnpu::Chip* chip : device.chips) {
+      if (inputs_.quarantined_chips.count(chip->physical_id) != 0) return "withheld";
+      if (!device.partition && DividedByOthers(chip->physical_id)) return "divided";
       // Nobody has ever told what is on it.
-      if (inputs_.devices.vnpu_mode != VnpuMode::kOff && !chip.partitioning &&
-          !chip.partitioning_error.empty()) {
+      if (inputs_.devices.vnpu_mode != VnpuMode::kOff && !chip->partitioning &&
+          !chip->partitioning_error.empty()) {
         return "unknown";
       }
     }
@@ -260,32 +259,34 @@ class Builder {
 
   // Without counters a chip and its parts exclude each other by what is published.
   bool ExcludedByHolder(const NpuDevice& device) const {
-    for (const vnpu::Chip& chip : device.chips) {
-      if (frozen_.count(chip.physical_id) != 0) return true;
+    for (const vnpu::Chip* chip : device.chips) {
+      if (frozen_.count(chip->physical_id) != 0) return true;
       if (!device.consumes.empty()) continue;
       const std::set<int>& others = device.partition ? held_.whole : held_.divided;
-      if (others.count(chip.physical_id) != 0) return true;
+      if (others.count(chip->physical_id) != 0) return true;
     }
     return false;
   }
 
-  // Whether the device is published.
-  bool Offer(const NpuDevice& device) {
-    const int group = device.chips.front().physical_id;
-    for (const vnpu::Chip& chip : device.chips) {
-      group_of_[chip.physical_id] = group_of_.count(group) != 0 ? group_of_[group] : group;
+  void AddDevicesOfNode() {
+    SliceDeviceMaker maker(*inputs_.inventory);
+    for (const NpuDevice& device : node_.devices) {
+      const int group = device.chips.front()->physical_id;
+      for (const vnpu::Chip* chip : device.chips) {
+        group_of_[chip->physical_id] = group_of_.count(group) != 0 ? group_of_[group] : group;
+      }
+      const auto holder = held_.devices.find(device.name);
+      if (holder != held_.devices.end()) {
+        kept_.insert(device.name);
+        Add(group, holder->second->published, device.name,
+            TaintLevel(device.chips, inputs_.health_known, {}));
+        continue;
+      }
+      if (ExcludedByHolder(device)) continue;
+      const std::optional<std::string> level = LevelOfFree(device);
+      if (level && !inputs_.server_keeps_taints) continue;
+      Add(group, maker.Make(device), device.name, level);
     }
-    const auto holder = held_.devices.find(device.name);
-    if (holder != held_.devices.end()) {
-      Add(group, holder->second->published, device.name,
-          TaintLevel(device, inputs_.health_known, {}));
-      return true;
-    }
-    if (ExcludedByHolder(device)) return false;
-    const std::optional<std::string> level = LevelOfFree(device);
-    if (level && !inputs_.server_keeps_taints) return false;
-    Add(group, ToSliceDevice(device, *inputs_.inventory), device.name, level);
-    return true;
   }
 
   void Add(int chip, kube::SliceDevice device, const std::string& name,
@@ -318,11 +319,13 @@ class Builder {
 
   // Of every chip of which something that consumes counters is published.
   void AddCounterSlices() {
-    std::map<int, std::string> sets;  // by physical id
+    std::set<std::string> names;
     for (const Entry& entry : devices_) {
-      for (const kube::CounterSet& set : entry.device.consumes_counters) {
-        for (const int id : PhysicalIdsOf(set.name)) sets[id] = set.name;
-      }
+      for (const kube::CounterSet& set : entry.device.consumes_counters) names.insert(set.name);
+    }
+    std::map<int, std::string> sets;  // by physical id
+    for (const std::string& name : names) {
+      for (const int id : PhysicalIdsOf(name)) sets[id] = name;
     }
     for (const auto& [id, name] : sets) {
       if (plan_.slices.empty() ||
@@ -368,6 +371,7 @@ class Builder {
   const Holdings held_;
   NodeDevices node_;
   std::set<int> frozen_;
+  std::set<std::string> kept_;   // held devices that are also on offer
   std::map<int, int> group_of_;  // by physical id
   std::vector<Entry> devices_;
   SlicePlan plan_;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "base/core/status_macros.h"
 #include "cdi/text.h"
 
@@ -29,8 +29,10 @@ bool IsDnsLabel(absl::string_view text) { return text.size() <= 63 && IsLabelTex
 // As Kubernetes sees it: only the whole has a limit, its labels may be longer than 63.
 bool IsDnsSubdomain(absl::string_view text, size_t limit) {
   if (text.empty() || text.size() > limit) return false;
-  const std::vector<absl::string_view> labels = absl::StrSplit(text, '.');
-  return std::all_of(labels.begin(), labels.end(), IsLabelText);
+  for (const absl::string_view label : absl::StrSplit(text, '.')) {
+    if (!IsLabelText(label)) return false;
+  }
+  return true;
 }
 
 bool IsIdentifier(absl::string_view text) {
@@ -62,17 +64,25 @@ bool IsLabelKey(absl::string_view text) {
          IsLabelValue(text.substr(slash + 1));
 }
 
+// At most 18 of them.
+bool IsDigits(absl::string_view text) {
+  return !text.empty() && text.size() <= 18 &&
+         std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+}
+
+bool IsUnit(absl::string_view text) {
+  if (text.size() == 2) return text[1] == 'i' && absl::StrContains("KMGTPE", text[0]);
+  return text.size() == 1 && absl::StrContains("mkMGTPE", text[0]);
+}
+
 // A number with an optional unit, the forms this driver has a use for: "20", "64Gi", "1.5k".
 bool IsQuantity(absl::string_view text) {
-  for (const absl::string_view unit :
-       {"Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "m", "k", "M", "G", "T", "P", "E"}) {
-    if (absl::ConsumeSuffix(&text, unit)) break;
-  }
-  const std::vector<absl::string_view> parts = absl::StrSplit(text, '.');
-  return parts.size() <= 2 && std::all_of(parts.begin(), parts.end(), [](absl::string_view part) {
-           return !part.empty() && part.size() <= 18 &&
-                  std::all_of(part.begin(), part.end(), absl::ascii_isdigit);
-         });
+  const size_t unit = text.find_first_not_of("0123456789.");
+  if (unit != absl::string_view::npos && !IsUnit(text.substr(unit))) return false;
+  const absl::string_view number = text.substr(0, unit);
+  const size_t point = number.find('.');
+  if (point == absl::string_view::npos) return IsDigits(number);
+  return IsDigits(number.substr(0, point)) && IsDigits(number.substr(point + 1));
 }
 
 absl::Status Invalid(const kube::SliceDevice& device, absl::string_view what) {

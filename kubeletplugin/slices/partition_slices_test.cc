@@ -10,6 +10,7 @@
 #include "base/core/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kubeletplugin/slice_device.h"
 #include "kubeletplugin/slices/builder.h"
 #include "kubeletplugin/slices/limits.h"
 
@@ -118,8 +119,8 @@ std::shared_ptr<const ClaimRecord> Holder(const SliceInputs& inputs, const std::
   if (!device) return record;
   RecordedDevice& recorded = record->devices.emplace_back();
   recorded.device = name;
-  for (const vnpu::Chip& chip : device->chips) {
-    recorded.chips.push_back({.physical_id = chip.physical_id});
+  for (const vnpu::Chip* chip : device->chips) {
+    recorded.chips.push_back({.physical_id = chip->physical_id});
   }
   if (device->partition) {
     recorded.vnpu = RecordedVnpu{.template_name = device->partition->kind.name,

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/runtime/clock.h"
+#include "kubeletplugin/slice_device.h"
 #include "kubeletplugin/slices/builder.h"
 
 namespace ascend::bench {
