@@ -530,8 +530,7 @@ TEST_F(PartitioningTest, AChipThatSomebodyElseIsAtIsAsItWas) {
   ASSERT_THAT(now, IsOk());
   Chip expected = last->chips[0];
   expected.stuck = turns.stuck;
-  expected.health = Health::kUnknown;
-  expected.busy.reset();
+  ForgetState(expected, turns.stuck);
   EXPECT_EQ(now->chips[0], expected);
   EXPECT_EQ(now->chips[1].stuck, "");
 

@@ -32,6 +32,14 @@ void ChipTurns::Release(dcmi::ChipAddress chip) {
   changed_.SignalAll();
 }
 
+void ChipTurns::Reading(dcmi::ChipAddress chip, absl::string_view what) {
+  MutexLock lock(&mutex_);
+  const auto holder = holders_.find(KeyOf(chip));
+  if (holder == holders_.end()) return;
+  holder->second.function.assign(what.data(), what.size());
+  holder->second.call_since = clock_.Monotonic();
+}
+
 bool ChipTurns::IsStuck(const Holder& holder) const {
   return clock_.Monotonic() - holder.since > stuck_after_;
 }
@@ -41,7 +49,13 @@ std::string ChipTurns::Text(const Holder& holder, absl::Duration step) const {
   const auto seconds = [&](absl::Duration since) {
     return absl::StrCat(absl::ToInt64Seconds(absl::Floor(now - since, step)), " s");
   };
-  if (holder.reader) return absl::StrCat("the chip has been read for ", seconds(holder.since));
+  if (holder.reader) {
+    if (holder.function.empty() || now - holder.call_since < step) {
+      return absl::StrCat("the chip has been read for ", seconds(holder.since));
+    }
+    return absl::StrCat("reading ", holder.function, " has not returned for ",
+                        seconds(holder.call_since));
+  }
   if (holder.function.empty()) {
     return absl::StrCat("calls about the chip have gone on for ", seconds(holder.since));
   }

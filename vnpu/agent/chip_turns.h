@@ -47,6 +47,7 @@ class ChipTurns : public vnpu::ReadingTurns {
   // For the reader. False also after Close().
   bool TryTake(dcmi::ChipAddress chip) override;
   void Release(dcmi::ChipAddress chip) override;
+  void Reading(dcmi::ChipAddress chip, absl::string_view what) override;
 
   // What keeps the chip now: "dcmi_create_vdevice has not returned for 28 s"; empty if nothing
   // does.
@@ -62,7 +63,7 @@ class ChipTurns : public vnpu::ReadingTurns {
  private:
   struct Holder {
     bool reader = false;
-    std::string function;  // empty: none yet, or the reader's
+    std::string function;  // what is called, of the reader what it reads; empty: nothing yet
     absl::Duration since;
     absl::Duration call_since;
   };

@@ -65,6 +65,13 @@ TEST_F(ChipTurnsTest, SaysWhatKeepsTheChip) {
   ASSERT_TRUE(turns_.TryTake(kChip));
   clock_.seconds += 3;
   EXPECT_EQ(turns_.Doing(kChip), "the chip has been read for 3 s");
+  turns_.Reading(kChip, "its health");
+  EXPECT_EQ(turns_.Doing(kChip), "the chip has been read for 3 s");
+  turns_.Reading(kOther, "its health");
+  EXPECT_EQ(turns_.Doing(kOther), "");
+  clock_.seconds += 12;
+  EXPECT_EQ(turns_.Doing(kChip), "reading its health has not returned for 12 s");
+  EXPECT_EQ(turns_.Stuck(kChip), "reading its health has not returned for 10 s");
   turns_.Release(kChip);
   const auto turn = turns_.Take(kChip);
   turn->Calling("dcmi_get_device_info");

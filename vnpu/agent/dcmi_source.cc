@@ -1,5 +1,7 @@
 #include "vnpu/agent/dcmi_source.h"
 
+#include <cstdint>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/runtime/logging.h"
@@ -14,6 +16,36 @@ absl::Status Failure(const absl::Status& status, absl::string_view what) {
 
 }  // namespace
 
+class DcmiSource::Look : public InventorySource::Look {
+ public:
+  Look(DcmiSource& source, std::shared_ptr<vnpu::Look> look, uint64_t began)
+      : source_(source), look_(std::move(look)), began_(began) {}
+
+  bool Step() override { return look_->Step() || source_.DoOnce(); }
+
+  vnpu::Inventory Finish() override {
+    vnpu::Look::Result result = look_->Finish();
+    vnpu::Inventory& inventory = result.inventory;
+    inventory.library_path = source_.path_;
+    FaultLog& faults = *source_.options_.faults;
+    faults.SetChips(inventory.chips);
+    for (vnpu::Chip& chip : inventory.chips) {
+      if (result.read.contains(chip.physical_id)) {
+        faults.Merge(began_, chip);
+      } else {
+        faults.Refresh(chip);
+      }
+    }
+    source_.last_ = inventory;
+    return std::move(inventory);
+  }
+
+ private:
+  DcmiSource& source_;
+  const std::shared_ptr<vnpu::Look> look_;
+  const uint64_t began_;
+};
+
 absl::Status DcmiSource::Open() {
   if (library_ != nullptr) return absl::OkStatus();
   absl::StatusOr<std::unique_ptr<dcmi::Library>> library =
@@ -25,18 +57,19 @@ absl::Status DcmiSource::Open() {
                      "container, or correct --libdcmi; it is looked for again"));
   }
   if (!library.ok()) return Failure(library.status(), "cannot load the library");
-  library_ = *std::move(library);
-  LogInfo("NPU library loaded", {{"path", library_->path()}});
-  for (const std::string& warning : library_->warnings()) {
-    LogWarning("NPU library", {{"path", library_->path()}, {"warning", warning}});
+  path_ = (*library)->path();
+  LogInfo("NPU library loaded", {{"path", path_}});
+  for (const std::string& warning : (*library)->warnings()) {
+    LogWarning("NPU library", {{"path", path_}, {"warning", warning}});
   }
+  library_ = *std::move(library);
   return absl::OkStatus();
 }
 
-absl::StatusOr<vnpu::Inventory> DcmiSource::Read() {
+absl::StatusOr<std::shared_ptr<InventorySource::Look>> DcmiSource::Begin() {
   if (absl::Status status = Open(); !status.ok()) return status;
   if (absl::Status status = library_->Initialise(); !status.ok()) {
-    return Failure(status, absl::StrCat(library_->path(),
+    return Failure(status, absl::StrCat(path_,
                                         " cannot be initialised (is the driver loaded? "
                                         "is a chip in use by a container that has no "
                                         "claim on it? see dmesg and npu-smi info)"));
@@ -45,12 +78,24 @@ absl::StatusOr<vnpu::Inventory> DcmiSource::Read() {
     told_ = true;
     if (options_.on_library != nullptr) options_.on_library(library_);
   }
-  absl::StatusOr<vnpu::Inventory> inventory =
-      vnpu::Discover(*library_, options_.discovery, *options_.turns, last_);
-  if (!inventory.ok()) return Failure(inventory.status(), library_->path());
-  inventory->library_path = library_->path();
-  last_ = *inventory;
-  return inventory;
+  const uint64_t began = options_.faults->BeginLook();
+  absl::StatusOr<std::shared_ptr<vnpu::Look>> look =
+      vnpu::Look::Begin(*library_, options_.discovery, *options_.turns, texts_, last_);
+  if (!look.ok()) return Failure(look.status(), path_);
+  return std::make_shared<Look>(*this, *std::move(look), began);
+}
+
+bool DcmiSource::DoOnce() {
+  if (subscribed_.exchange(true)) return false;
+  SubscribeFaults();
+  return true;
+}
+
+void DcmiSource::SubscribeFaults() {
+  const absl::Status status = library_->SubscribeFaults(
+      [faults = options_.faults](const dcmi::FaultEvent& event) { faults->Note(event); });
+  if (status.ok()) return;
+  LogWarning("the NPU library tells no faults by itself; they are polled", {{"error", status}});
 }
 
 absl::StatusOr<std::vector<dcmi::ChipProcess>> DcmiSource::Processes(const vnpu::Chip& chip) {

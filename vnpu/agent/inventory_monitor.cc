@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/core/mutex.h"
 #include "base/runtime/clock.h"
+#include "vnpu/agent/alarm.h"
 #include "vnpu/agent/inventory_log.h"
+#include "vnpu/discovery.h"
 
 namespace ascend::agent {
 
@@ -22,14 +24,30 @@ struct InventoryMonitor::State {
         options(monitor_options),
         on_stuck(std::move(stuck)) {}
 
-  void PublishResult(absl::StatusOr<vnpu::Inventory> result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void PublishFailure(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void PublishFound(vnpu::Inventory inventory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void PublishNotResponding() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // The last known chips under a library that cannot be asked about them.
   void PublishUnseen(vnpu::LibraryState library, std::string message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Publish(vnpu::Inventory inventory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Lets go of the mutex meanwhile. False if there was no query.
-  bool AnswerQuery() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+
+  // Whether this reader is to go on.
+  bool InCharge(int reader) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return !stopping && in_charge == reader;
+  }
+  // Puts a new thread in charge.
+  static void StartReader(const std::shared_ptr<State>& state)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex);
+  // These let go of the mutex for a call, after which somebody else may be in charge.
+  void BeginLook() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void StepLook(int reader) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void StepQuery(int reader) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void StartStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void EndStep(int reader) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void EndLook() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Until the next look is due; zero or less if it is.
+  absl::Duration Rest() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   const std::unique_ptr<InventorySource> source;
   InventoryFeed* const feed;  // used only while !stopping
@@ -42,9 +60,16 @@ struct InventoryMonitor::State {
   CondVar wake;  // stopping, a new query, or read_soon
   CondVar reader_ended;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
-  bool read_soon ABSL_GUARDED_BY(mutex) = false;  // reset when a read starts
-  bool reader_has_ended ABSL_GUARDED_BY(mutex) = false;
-  std::optional<absl::Duration> read_started ABSL_GUARDED_BY(mutex);  // set during a read
+  int in_charge ABSL_GUARDED_BY(mutex) = 0;  // the newest reader
+  int readers ABSL_GUARDED_BY(mutex) = 0;    // with those that were left to their calls
+  std::shared_ptr<InventorySource::Look> look ABSL_GUARDED_BY(mutex);  // under way
+  std::shared_ptr<ProcessQuery> query ABSL_GUARDED_BY(mutex);          // the same
+  absl::Duration look_began ABSL_GUARDED_BY(mutex);
+  absl::Duration next_look ABSL_GUARDED_BY(mutex) = Clock::Real().Monotonic();
+  std::optional<absl::Duration> read_soon ABSL_GUARDED_BY(mutex);  // when; reset by the next look
+  std::optional<absl::Duration> call_started ABSL_GUARDED_BY(mutex);  // about the node
+  std::optional<absl::Duration> step_started ABSL_GUARDED_BY(mutex);  // by who is in charge
+  Alarm* alarm ABSL_GUARDED_BY(mutex) = nullptr;                      // null when stopping
   InventoryLog log ABSL_GUARDED_BY(mutex);
 };
 
@@ -56,28 +81,25 @@ void InventoryMonitor::State::PublishUnseen(vnpu::LibraryState library, std::str
   vnpu::Inventory inventory = *feed->Current();
   inventory.library = library;
   inventory.library_message = std::move(message);
-  for (vnpu::Chip& chip : inventory.chips) {
-    chip.health = vnpu::Health::kUnknown;
-    chip.busy.reset();
-  }
+  for (vnpu::Chip& chip : inventory.chips) vnpu::ForgetState(chip, inventory.library_message);
   Publish(std::move(inventory));
 }
 
-void InventoryMonitor::State::PublishResult(absl::StatusOr<vnpu::Inventory> result) {
-  if (!result.ok()) {
-    PublishUnseen(absl::IsNotFound(result.status()) ? vnpu::LibraryState::kMissing
-                                                    : vnpu::LibraryState::kFailed,
-                  std::string(result.status().message()));
-    return;
-  }
-  result->library = vnpu::LibraryState::kReady;
-  result->library_message.clear();
-  Publish(*std::move(result));
+void InventoryMonitor::State::PublishFailure(const absl::Status& status) {
+  PublishUnseen(
+      absl::IsNotFound(status) ? vnpu::LibraryState::kMissing : vnpu::LibraryState::kFailed,
+      std::string(status.message()));
+}
+
+void InventoryMonitor::State::PublishFound(vnpu::Inventory inventory) {
+  inventory.library = vnpu::LibraryState::kReady;
+  inventory.library_message.clear();
+  Publish(std::move(inventory));
 }
 
 void InventoryMonitor::State::PublishNotResponding() {
   // A point in time rather than an age: the content, and so the revision, stays the same.
-  const absl::Time since = Clock::Real().Now() - (Clock::Real().Monotonic() - read_started.value());
+  const absl::Time since = Clock::Real().Now() - (Clock::Real().Monotonic() - call_started.value());
   PublishUnseen(vnpu::LibraryState::kNotResponding,
                 absl::StrCat("libdcmi has not answered since ",
                              absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", since, absl::UTCTimeZone()),
@@ -87,44 +109,112 @@ void InventoryMonitor::State::PublishNotResponding() {
                              "; check the driver with npu-smi info and dmesg"));
 }
 
-bool InventoryMonitor::State::AnswerQuery() {
-  const std::shared_ptr<ProcessQuery> query = queries->Next();
-  if (query == nullptr) return false;
-  const std::shared_ptr<const vnpu::Inventory> inventory = feed->Current();
-  read_started = Clock::Real().Monotonic();
+void InventoryMonitor::State::BeginLook() {
+  read_soon.reset();
+  look_began = Clock::Real().Monotonic();
+  call_started = look_began;
   mutex.Unlock();
-  queries->Serve(*query, *source, *inventory);
+  absl::StatusOr<std::shared_ptr<InventorySource::Look>> begun = source->Begin();
   mutex.Lock();
-  read_started.reset();
-  return true;
+  call_started.reset();
+  if (stopping) return;
+  if (begun.ok()) {
+    look = *std::move(begun);
+  } else {
+    PublishFailure(begun.status());
+    EndLook();
+  }
 }
 
-void InventoryMonitor::ReadLoop(const std::shared_ptr<State>& state) {
-  absl::Duration next = Clock::Real().Monotonic();
-  state->mutex.Lock();
-  while (!state->stopping) {
-    state->read_soon = false;
-    state->read_started = Clock::Real().Monotonic();
-    state->mutex.Unlock();
-    absl::StatusOr<vnpu::Inventory> result = state->source->Read();
-    state->mutex.Lock();
-    state->read_started.reset();
-    if (state->stopping) break;
-    state->PublishResult(std::move(result));
+void InventoryMonitor::State::EndLook() {
+  // A fixed rhythm; after a slow look the missed beats are left out.
+  const absl::Duration now = Clock::Real().Monotonic();
+  next_look += options.poll_interval;
+  if (next_look < now) next_look = now + options.poll_interval;
+}
 
-    // A fixed rhythm; after a slow read the missed beats are left out.
-    const absl::Duration now = Clock::Real().Monotonic();
-    next += state->options.poll_interval;
-    if (next < now) next = now + state->options.poll_interval;
-    for (absl::Duration left = next - now;
-         !state->stopping && !state->read_soon && left > absl::ZeroDuration();
-         left = next - Clock::Real().Monotonic()) {
-      if (!state->AnswerQuery()) state->wake.WaitFor(&state->mutex, left);
+void InventoryMonitor::State::StepLook(int reader) {
+  const std::shared_ptr<InventorySource::Look> current = look;
+  StartStep();
+  mutex.Unlock();
+  const bool more = current->Step();
+  mutex.Lock();
+  EndStep(reader);
+  if (more || !InCharge(reader)) return;
+  look.reset();
+  PublishFound(current->Finish());
+  EndLook();
+}
+
+void InventoryMonitor::State::StepQuery(int reader) {
+  const std::shared_ptr<ProcessQuery> current = query;
+  const std::shared_ptr<const vnpu::Inventory> inventory = feed->Current();
+  StartStep();
+  mutex.Unlock();
+  const bool more = queries->ServeNext(*current, *source, *inventory);
+  mutex.Lock();
+  EndStep(reader);
+  if (!more && InCharge(reader)) query.reset();
+}
+
+void InventoryMonitor::State::StartStep() {
+  step_started = Clock::Real().Monotonic();
+  alarm->Set(options.patience);
+}
+
+void InventoryMonitor::State::EndStep(int reader) {
+  if (stopping) return;
+  if (in_charge == reader) {
+    step_started.reset();
+    alarm->Clear();
+    return;
+  }
+  // Its chip answers again: worth a look.
+  read_soon = Clock::Real().Monotonic();
+  wake.SignalAll();
+}
+
+absl::Duration InventoryMonitor::State::Rest() const {
+  const absl::Duration due = read_soon ? std::min(*read_soon, next_look) : next_look;
+  return due - Clock::Real().Monotonic();
+}
+
+void InventoryMonitor::ReadLoop(const std::shared_ptr<State>& state, int reader) {
+  state->mutex.Lock();
+  while (state->InCharge(reader)) {
+    if (state->query != nullptr) {
+      state->StepQuery(reader);
+    } else if (state->look != nullptr) {
+      state->StepLook(reader);
+    } else if (const absl::Duration rest = state->Rest(); rest <= absl::ZeroDuration()) {
+      state->BeginLook();
+    } else if (state->query = state->queries->Next(); state->query == nullptr) {
+      state->wake.WaitFor(&state->mutex, rest);
     }
   }
-  state->reader_has_ended = true;
+  --state->readers;
   state->reader_ended.SignalAll();
   state->mutex.Unlock();
+}
+
+void InventoryMonitor::State::StartReader(const std::shared_ptr<State>& state) {
+  const int reader = ++state->in_charge;
+  ++state->readers;
+  std::thread([state, reader] { ReadLoop(state, reader); }).detach();
+}
+
+// The alarm's: a step takes too long, so another reader goes on.
+void InventoryMonitor::Relieve(const std::shared_ptr<State>& state) {
+  MutexLock lock(&state->mutex);
+  if (state->stopping || !state->step_started) return;
+  const absl::Duration left =
+      *state->step_started + state->options.patience - Clock::Real().Monotonic();
+  if (left > absl::ZeroDuration()) {
+    state->alarm->Set(left);  // it rang for an earlier step
+    return;
+  }
+  state->step_started.reset();
+  State::StartReader(state);
 }
 
 void InventoryMonitor::SuperviseLoop(const std::shared_ptr<State>& state) {
@@ -136,7 +226,7 @@ void InventoryMonitor::SuperviseLoop(const std::shared_ptr<State>& state) {
     const absl::Duration now = Clock::Real().Monotonic();
     // Needs no signal for each read: one that starts later cannot be late before this.
     absl::Duration wake = now + std::min(options.call_timeout, options.stuck_timeout);
-    if (const std::optional<absl::Duration> started = state->read_started) {
+    if (const std::optional<absl::Duration> started = state->call_started) {
       if (late != started && now >= *started + options.call_timeout) {
         late = started;
         state->PublishNotResponding();
@@ -161,17 +251,23 @@ InventoryMonitor::InventoryMonitor(std::unique_ptr<InventorySource> source, Inve
                                    std::function<void(absl::Duration)> on_stuck)
     : state_(std::make_shared<State>(std::move(source), feed, std::move(queries), options,
                                      std::move(on_stuck))),
-      reader_([state = state_] { ReadLoop(state); }),
+      alarm_(std::make_unique<Alarm>([state = state_] { Relieve(state); })),
       supervisor_([state = state_] { SuperviseLoop(state); }) {
+  {
+    MutexLock lock(&state_->mutex);
+    state_->alarm = alarm_.get();
+    State::StartReader(state_);
+  }
   state_->queries->SetListener([state = state_.get()] {
     MutexLock lock(&state->mutex);
     state->wake.SignalAll();
   });
 }
 
-void InventoryMonitor::ReadSoon() {
+void InventoryMonitor::ReadSoon(absl::Duration rest) {
   MutexLock lock(&state_->mutex);
-  state_->read_soon = true;
+  const absl::Duration due = std::max(Clock::Real().Monotonic(), state_->look_began + rest);
+  if (!state_->read_soon || due < *state_->read_soon) state_->read_soon = due;
   state_->wake.SignalAll();
 }
 
@@ -184,22 +280,17 @@ bool InventoryMonitor::Stop(absl::Duration grace) {
     const absl::Duration end = Clock::Real().Monotonic() + grace;
     MutexLock lock(&state_->mutex);
     state_->stopping = true;
+    state_->alarm = nullptr;
     state_->wake.SignalAll();
-    while (!state_->reader_has_ended) {
+    while (state_->readers > 0) {
       const absl::Duration left = end - Clock::Real().Monotonic();
       if (left <= absl::ZeroDuration()) break;
       state_->reader_ended.WaitFor(&state_->mutex, left);
     }
-    ended = state_->reader_has_ended;
+    ended = state_->readers == 0;
   }
+  alarm_.reset();
   if (supervisor_.joinable()) supervisor_.join();
-  if (reader_.joinable()) {
-    if (ended) {
-      reader_.join();
-    } else {
-      reader_.detach();
-    }
-  }
   return ended;
 }
 

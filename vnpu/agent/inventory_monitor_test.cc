@@ -3,6 +3,7 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ using ::ascend::vnpu::Health;
 using ::ascend::vnpu::Inventory;
 using ::ascend::vnpu::LibraryState;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -58,11 +60,25 @@ class Script {
     while (hanging_) changed_.Wait(&mutex_);
     return answer_;
   }
+  // From now on calls about this chip do not return; -1: none.
+  void HangAt(int physical_id) {
+    MutexLock lock(&mutex_);
+    hanging_chip_ = physical_id;
+    changed_.SignalAll();
+  }
+  void WaitForHanging(int count) {
+    MutexLock lock(&mutex_);
+    while (in_hanging_chip_ != count) changed_.Wait(&mutex_);
+  }
+  void ReadChip(int physical_id) {
+    MutexLock lock(&mutex_);
+    WaitWhileHanging(physical_id);
+  }
   absl::StatusOr<std::vector<dcmi::ChipProcess>> Processes(const vnpu::Chip& chip) {
     MutexLock lock(&mutex_);
     ++asked_;
     changed_.SignalAll();
-    while (hanging_) changed_.Wait(&mutex_);
+    WaitWhileHanging(chip.physical_id);
     return std::vector<dcmi::ChipProcess>{{.pid = 100 + chip.physical_id}};
   }
   void WaitForQuestions(int count) {
@@ -71,24 +87,76 @@ class Script {
   }
 
  private:
+  void WaitWhileHanging(int physical_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    ++in_hanging_chip_;
+    changed_.SignalAll();
+    while (hanging_chip_ == physical_id) changed_.Wait(&mutex_);
+    --in_hanging_chip_;
+    changed_.SignalAll();
+  }
+
   Mutex mutex_;
   CondVar changed_;
+  int hanging_chip_ ABSL_GUARDED_BY(mutex_) = -1;
+  int in_hanging_chip_ ABSL_GUARDED_BY(mutex_) = 0;
   int reads_ ABSL_GUARDED_BY(mutex_) = 0;
   int asked_ ABSL_GUARDED_BY(mutex_) = 0;
   bool hanging_ ABSL_GUARDED_BY(mutex_) = false;
   absl::StatusOr<Inventory> answer_ ABSL_GUARDED_BY(mutex_) = Inventory();
 };
 
+// One step for each chip. A chip whose step has not returned is stuck, and not stepped on again.
 class ScriptedSource : public InventorySource {
  public:
   explicit ScriptedSource(std::shared_ptr<Script> script) : script_(std::move(script)) {}
-  absl::StatusOr<Inventory> Read() override { return script_->Read(); }
+  absl::StatusOr<std::shared_ptr<InventorySource::Look>> Begin() override {
+    absl::StatusOr<Inventory> inventory = script_->Read();
+    if (!inventory.ok()) return inventory.status();
+    return std::make_shared<Look>(*this, *std::move(inventory));
+  }
   absl::StatusOr<std::vector<dcmi::ChipProcess>> Processes(const vnpu::Chip& chip) override {
     return script_->Processes(chip);
   }
 
  private:
+  class Look : public InventorySource::Look {
+   public:
+    Look(ScriptedSource& source, Inventory inventory)
+        : source_(source), inventory_(std::move(inventory)) {}
+    bool Step() override {
+      int id = -1;
+      {
+        MutexLock lock(&source_.mutex_);
+        while (next_ < inventory_.chips.size() &&
+               source_.reading_.count(inventory_.chips[next_].physical_id) != 0) {
+          ++next_;
+        }
+        if (next_ == inventory_.chips.size()) return false;
+        id = inventory_.chips[next_++].physical_id;
+        source_.reading_.insert(id);
+      }
+      source_.script_->ReadChip(id);
+      MutexLock lock(&source_.mutex_);
+      source_.reading_.erase(id);
+      return true;
+    }
+    Inventory Finish() override {
+      MutexLock lock(&source_.mutex_);
+      for (vnpu::Chip& chip : inventory_.chips) {
+        if (source_.reading_.count(chip.physical_id) != 0) chip.stuck = "no answer";
+      }
+      return inventory_;
+    }
+
+   private:
+    ScriptedSource& source_;
+    Inventory inventory_;
+    size_t next_ = 0;
+  };
+
   const std::shared_ptr<Script> script_;
+  Mutex mutex_;
+  std::set<int> reading_ ABSL_GUARDED_BY(mutex_);
 };
 
 Inventory Chips(std::vector<vnpu::Chip> chips) {
@@ -99,6 +167,13 @@ vnpu::Chip Chip(int physical_id, Health health = Health::kOk) {
   return {.physical_id = physical_id, .model = "910B3", .health = health};
 }
 
+// What a chip is while nobody can ask about it.
+vnpu::Chip Unseen(int physical_id, const Inventory& inventory) {
+  vnpu::Chip chip = Chip(physical_id, Health::kUnknown);
+  chip.faults_error = inventory.library_message;
+  return chip;
+}
+
 class InventoryMonitorTest : public ::testing::Test {
  protected:
   static constexpr InventoryMonitor::Options kFast = {.poll_interval = absl::Milliseconds(2),
@@ -106,9 +181,13 @@ class InventoryMonitorTest : public ::testing::Test {
                                                       .stuck_timeout = absl::Seconds(60)};
   static constexpr InventoryMonitor::Options kImpatient = {.poll_interval = absl::Milliseconds(2),
                                                            .call_timeout = absl::Milliseconds(50),
-                                                           .stuck_timeout = absl::Seconds(60)};
+                                                           .stuck_timeout = absl::Seconds(60),
+                                                           .patience = absl::Milliseconds(20)};
 
-  ~InventoryMonitorTest() override { script_->Release(); }
+  ~InventoryMonitorTest() override {
+    script_->Release();
+    script_->HangAt(-1);
+  }
 
   void Start(const InventoryMonitor::Options& options) {
     monitor_ =
@@ -204,29 +283,95 @@ TEST_F(InventoryMonitorTest, AQuestionThatWasAskedBeforeTheStartIsAnswered) {
   EXPECT_TRUE(question.Wait()[0].known);
 }
 
-TEST_F(InventoryMonitorTest, AQuestionThatHangsCountsAsALibraryThatDoesNotRespond) {
-  vnpu::Chip used = Chip(0);
-  used.busy = {100};
-  script_->Answer(Chips({used}));
+TEST_F(InventoryMonitorTest, AQuestionThatHangsHoldsUpNeitherTheRestNorTheReader) {
+  script_->Answer(Chips({Chip(0), Chip(1), Chip(2)}));
   InventoryMonitor::Options options = kImpatient;
   options.poll_interval = absl::Hours(1);  // so that it is the question that hangs
-  options.stuck_timeout = absl::Milliseconds(80);
   Start(options);
-  EXPECT_EQ(WaitFor(LibraryState::kReady)->chips[0].busy, std::vector<int>{100});
-  script_->Hang();
-  Question question({0});
+  WaitFor(LibraryState::kReady);
+  script_->HangAt(1);
+  Question question({0, 1, 2}), other({2});
   queries_->Ask(question.query());
-  script_->WaitForQuestions(1);
-  const auto inventory = WaitFor(LibraryState::kNotResponding);
-  EXPECT_EQ(inventory->chips[0].health, Health::kUnknown);
-  EXPECT_EQ(inventory->chips[0].busy, std::nullopt) << "unknown is not none";
-  {
-    MutexLock lock(&mutex_);
-    while (stuck_.empty()) stuck_changed_.Wait(&mutex_);
-  }
+  script_->WaitForQuestions(3);
+  queries_->Ask(other.query());
+  EXPECT_TRUE(other.Wait()[0].known);
   EXPECT_FALSE(question.query()->ended()) << "its own time limit is the asker's";
-  script_->Release();
-  EXPECT_TRUE(question.Wait()[0].known);
+  script_->Answer(Chips({Chip(0), Chip(1), Chip(2, Health::kMajor)}));
+  Seen();
+  monitor_->ReadSoon();
+  EXPECT_EQ(WaitForChange()->chips[2].health, Health::kMajor);
+  EXPECT_EQ(feed_.Current()->library, LibraryState::kReady);
+  script_->HangAt(-1);
+  const std::vector<vnpu::ChipProcesses> answer = question.Wait();
+  ASSERT_THAT(answer, SizeIs(3));
+  for (const vnpu::ChipProcesses& chip : answer) EXPECT_TRUE(chip.known) << chip.physical_id;
+}
+
+TEST_F(InventoryMonitorTest, AChipThatHangsHoldsUpNoOther) {
+  script_->Answer(Chips({Chip(0), Chip(1), Chip(2)}));
+  InventoryMonitor::Options options = kImpatient;
+  options.stuck_timeout = absl::Milliseconds(100);
+  Start(options);
+  WaitFor(LibraryState::kReady);
+  script_->HangAt(1);
+  Seen();
+  const auto hanging = WaitForChange();
+  EXPECT_EQ(hanging->library, LibraryState::kReady);
+  ASSERT_THAT(hanging->chips, SizeIs(3));
+  EXPECT_EQ(hanging->chips[1].stuck, "no answer");
+  for (const Health health : {Health::kMajor, Health::kOk, Health::kMinor}) {
+    script_->Answer(Chips({Chip(0, health), Chip(1), Chip(2, health)}));
+    auto inventory = WaitForChange();
+    EXPECT_EQ(inventory->chips[0].health, health);
+    EXPECT_EQ(inventory->chips[2].health, health);
+    EXPECT_EQ(inventory->chips[1].stuck, "no answer");
+    EXPECT_EQ(inventory->library, LibraryState::kReady);
+  }
+  {
+    // Longer than the time after which a call about the node would end the process.
+    MutexLock lock(&mutex_);
+    EXPECT_FALSE(stuck_changed_.WaitFor(&mutex_, absl::Milliseconds(200)));
+    EXPECT_THAT(stuck_, IsEmpty());
+  }
+  script_->HangAt(-1);
+  EXPECT_EQ(WaitForChange()->chips[1].stuck, "");
+}
+
+TEST_F(InventoryMonitorTest, AChipThatAnswersAgainIsLookedAtSoon) {
+  script_->Answer(Chips({Chip(0), Chip(1)}));
+  script_->HangAt(0);
+  InventoryMonitor::Options options = kImpatient;
+  options.poll_interval = absl::Hours(1);
+  options.patience = absl::Milliseconds(1);
+  Start(options);
+  EXPECT_EQ(WaitForChange()->chips[0].stuck, "no answer");
+  script_->HangAt(-1);
+  EXPECT_EQ(WaitForChange()->chips[0].stuck, "");
+}
+
+TEST_F(InventoryMonitorTest, StopDoesNotWaitForAChipThatHangs) {
+  script_->Answer(Chips({Chip(0), Chip(1)}));
+  script_->HangAt(1);
+  Start(kImpatient);
+  WaitFor(LibraryState::kReady);
+  script_->WaitForHanging(1);
+  EXPECT_FALSE(monitor_->Stop(absl::Milliseconds(10)));
+  script_->HangAt(-1);
+  EXPECT_TRUE(monitor_->Stop(kLong)) << "the thread has ended by itself";
+}
+
+TEST_F(InventoryMonitorTest, RestsBetweenLooksOnRequest) {
+  InventoryMonitor::Options options = kFast;
+  options.poll_interval = absl::Hours(1);
+  Start(options);
+  script_->WaitForReads(1);
+  const absl::Duration start = Clock::Real().Monotonic();
+  monitor_->ReadSoon(absl::Milliseconds(100));
+  monitor_->ReadSoon(absl::Hours(1));  // the first of both counts
+  script_->WaitForReads(2);
+  for (int i = 0; i < 50; ++i) monitor_->ReadSoon(absl::Milliseconds(100));
+  script_->WaitForReads(3);
+  EXPECT_GE(Clock::Real().Monotonic() - start, absl::Milliseconds(190));
 }
 
 TEST_F(InventoryMonitorTest, StopDoesNotWaitForAQuestionThatHangs) {
@@ -235,12 +380,12 @@ TEST_F(InventoryMonitorTest, StopDoesNotWaitForAQuestionThatHangs) {
   options.poll_interval = absl::Hours(1);
   Start(options);
   WaitForChange();
-  script_->Hang();
+  script_->HangAt(0);
   Question question({0});
   queries_->Ask(question.query());
   script_->WaitForQuestions(1);
   EXPECT_FALSE(monitor_->Stop(absl::Milliseconds(10)));
-  script_->Release();
+  script_->HangAt(-1);
   EXPECT_TRUE(question.Wait()[0].known);
   EXPECT_TRUE(monitor_->Stop(kLong)) << "the thread has ended by itself";
 }
@@ -298,14 +443,18 @@ TEST_F(InventoryMonitorTest, AMissingLibraryIsLookedForUntilItIsThere) {
 }
 
 TEST_F(InventoryMonitorTest, AFailingLibraryKeepsTheChipsWithUnknownHealth) {
-  script_->Answer(Chips({Chip(0), Chip(1, Health::kCritical)}));
+  vnpu::Chip sick = Chip(1, Health::kCritical);
+  sick.busy = {100};
+  sick.faults = {{{.code = 0x80E01801, .active = true}}};
+  sick.network = vnpu::NetworkHealth::kOk;
+  script_->Answer(Chips({Chip(0), sick}));
   Start(kFast);
   WaitForChange();
   script_->Answer(absl::UnavailableError("dcmi_get_card_list returned -8005"));
   const auto failed = WaitForChange();
   EXPECT_EQ(failed->library, LibraryState::kFailed);
   EXPECT_THAT(failed->library_message, HasSubstr("-8005"));
-  EXPECT_EQ(failed->chips, Chips({Chip(0, Health::kUnknown), Chip(1, Health::kUnknown)}).chips);
+  EXPECT_THAT(failed->chips, ElementsAre(Unseen(0, *failed), Unseen(1, *failed)));
   EXPECT_EQ(failed->driver_version, "25.5.1");
 
   script_->Answer(Chips({Chip(0), Chip(1)}));
@@ -318,7 +467,7 @@ TEST_F(InventoryMonitorTest, ACallThatHangsIsShownAndOverWhenItReturns) {
   WaitFor(LibraryState::kReady);
   script_->Hang();
   const auto hanging = WaitFor(LibraryState::kNotResponding);
-  EXPECT_EQ(hanging->chips, Chips({Chip(0, Health::kUnknown), Chip(1, Health::kUnknown)}).chips);
+  EXPECT_THAT(hanging->chips, ElementsAre(Unseen(0, *hanging), Unseen(1, *hanging)));
   EXPECT_THAT(hanging->library_message, AllOf(HasSubstr("has not answered since 20"),
                                               HasSubstr("limit 50ms"), HasSubstr("npu-smi")));
 

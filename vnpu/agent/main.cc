@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -17,6 +18,7 @@
 #include "grpc/support/log.h"
 #include "vnpu/agent/chip_turns.h"
 #include "vnpu/agent/dcmi_source.h"
+#include "vnpu/agent/fault_log.h"
 #include "vnpu/agent/inventory_feed.h"
 #include "vnpu/agent/inventory_monitor.h"
 #include "vnpu/agent/ping.h"
@@ -30,6 +32,7 @@ namespace {
 
 constexpr int kExitError = 1;
 constexpr int kExitUsage = 2;
+constexpr absl::Duration kRestBetweenEvents = absl::Milliseconds(200);
 constexpr int kExitStuck = 3;  // a call into the library never returned: restart wanted
 
 struct Options {
@@ -78,7 +81,7 @@ void AddFlags(CLI::App& app, Options* options) {
   AddDuration(app, "--call-timeout", &options->monitor.call_timeout,
               "After this the library counts as not responding");
   AddDuration(app, "--chip-timeout", &options->chip_timeout,
-              "After this a call about the vNPUs of one chip makes that chip count as stuck");
+              "After this a call about one chip makes that chip count as stuck");
   AddDuration(app, "--stuck-timeout", &options->monitor.stuck_timeout,
               "After this a call is given up by ending the process (exit code 3)");
   app.add_option("--v", options->log.verbosity, "Log verbosity")
@@ -123,6 +126,7 @@ int Serve(const Options& options) {
   const auto queries = std::make_shared<ProcessQueries>();
   const auto turns = std::make_shared<ChipTurns>(options.chip_timeout);
   const auto calls = std::make_shared<VnpuCalls>(&feed, turns);
+  const auto faults = std::make_shared<FaultLog>();
   const absl::StatusOr<std::unique_ptr<AgentServer>> server =
       AgentServer::Start({.socket_path = options.control_socket, .version = ASCEND_DRA_VERSION},
                          &feed, queries, calls);
@@ -135,11 +139,14 @@ int Serve(const Options& options) {
   source.discovery = options.discovery;
   if (!options.libdcmi.empty()) source.library_paths = {options.libdcmi};
   source.turns = turns;
+  source.faults = faults;
   source.on_library = [calls](std::shared_ptr<dcmi::Dcmi> library) {
     calls->SetLibrary(std::move(library));
   };
+  InventoryMonitor::Options monitor_options = options.monitor;
+  monitor_options.patience = std::min(monitor_options.patience, options.chip_timeout / 10);
   InventoryMonitor monitor(
-      std::make_unique<DcmiSource>(source), &feed, queries, options.monitor,
+      std::make_unique<DcmiSource>(source), &feed, queries, monitor_options,
       [](absl::Duration stuck_for) {
         LogError("a call into the NPU library does not return; ending to start with a fresh one",
                  {{"duration", absl::FormatDuration(absl::Trunc(stuck_for, absl::Milliseconds(1)))},
@@ -148,10 +155,13 @@ int Serve(const Options& options) {
       });
 
   calls->SetListener([&monitor] { monitor.ReadSoon(); });
+  // A storm of events must not keep the reader busy without a pause.
+  faults->SetListener([&monitor] { monitor.ReadSoon(kRestBetweenEvents); });
 
   const int signal_number = WaitForTerminationSignal();
   LogInfo("ascend-npu-agent ends", {{"signal", signal_number}});
   (*server)->Shutdown();
+  faults->SetListener(nullptr);
   const bool calls_ended = calls->Stop(absl::Seconds(1));
   if (!monitor.Stop(absl::Seconds(1)) || !calls_ended) {
     LogWarning("left a call into the NPU library behind");

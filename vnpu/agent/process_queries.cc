@@ -35,9 +35,15 @@ bool ProcessQuery::ended() const {
   return done_ == nullptr;
 }
 
+std::optional<int> ProcessQuery::NextChip() {
+  MutexLock lock(&mutex_);
+  if (done_ == nullptr || next_ == physical_ids_.size()) return std::nullopt;
+  return physical_ids_[next_++];
+}
+
 void ProcessQuery::Asking(int physical_id) {
   MutexLock lock(&mutex_);
-  asking_ = physical_id;
+  asked_.push_back(physical_id);
 }
 
 void ProcessQuery::Answer(vnpu::ChipProcesses answer) {
@@ -67,16 +73,16 @@ void ProcessQuery::Expire(absl::string_view reason) {
     answers = std::move(answers_);
     done = std::exchange(done_, nullptr);
     for (const int id : physical_ids_) {
-      if (!asking_.has_value()) {
+      if (asked_.empty()) {
         answers.try_emplace(id, Unknown(id, reason));
-      } else if (id == *asking_) {
+      } else if (std::find(asked_.begin(), asked_.end(), id) != asked_.end()) {
         answers.try_emplace(
             id, Unknown(id, "libdcmi did not answer in time; check the chip with npu-smi info"));
       } else {
-        // The library takes one call at a time.
+        // One chip is asked after the other.
         answers.try_emplace(id, Unknown(id, absl::StrCat("libdcmi did not answer in time about "
                                                          "chip ",
-                                                         *asking_,
+                                                         asked_.back(),
                                                          ", so it was not asked about "
                                                          "this one")));
       }
@@ -135,34 +141,35 @@ std::shared_ptr<ProcessQuery> ProcessQueries::Next() {
   return nullptr;
 }
 
-void ProcessQueries::Serve(ProcessQuery& query, InventorySource& source,
-                           const vnpu::Inventory& inventory) const {
-  for (const int id : query.physical_ids()) {
-    if (query.ended()) return;
-    const auto chip = std::find_if(inventory.chips.begin(), inventory.chips.end(),
-                                   [id](const auto& c) { return c.physical_id == id; });
-    if (inventory.library != vnpu::LibraryState::kReady) {
-      query.Answer(Unknown(id, inventory.library_message));
-      continue;
-    }
-    if (chip == inventory.chips.end()) {
-      query.Answer(Unknown(id, absl::StrCat("this node has no chip with physical id ", id)));
-      continue;
-    }
-    query.Asking(id);
-    const absl::StatusOr<std::vector<dcmi::ChipProcess>> processes = source.Processes(*chip);
-    if (!processes.ok()) {
-      query.Answer(Unknown(id, processes.status().message()));
-      continue;
-    }
-    vnpu::ChipProcesses answer = {.physical_id = id, .known = true};
-    for (const dcmi::ChipProcess& process : *processes) {
-      answer.processes.push_back({.pid = process.pid,
-                                  .name = NameOf(proc_, process.pid),
-                                  .memory_bytes = process.memory_bytes});
-    }
-    query.Answer(std::move(answer));
+bool ProcessQueries::ServeNext(ProcessQuery& query, InventorySource& source,
+                               const vnpu::Inventory& inventory) const {
+  const std::optional<int> next = query.NextChip();
+  if (!next.has_value()) return false;
+  const int id = *next;
+  const auto chip = std::find_if(inventory.chips.begin(), inventory.chips.end(),
+                                 [id](const auto& c) { return c.physical_id == id; });
+  if (inventory.library != vnpu::LibraryState::kReady) {
+    query.Answer(Unknown(id, inventory.library_message));
+    return true;
   }
+  if (chip == inventory.chips.end()) {
+    query.Answer(Unknown(id, absl::StrCat("this node has no chip with physical id ", id)));
+    return true;
+  }
+  query.Asking(id);
+  const absl::StatusOr<std::vector<dcmi::ChipProcess>> processes = source.Processes(*chip);
+  if (!processes.ok()) {
+    query.Answer(Unknown(id, processes.status().message()));
+    return true;
+  }
+  vnpu::ChipProcesses answer = {.physical_id = id, .known = true};
+  for (const dcmi::ChipProcess& process : *processes) {
+    answer.processes.push_back({.pid = process.pid,
+                                .name = NameOf(proc_, process.pid),
+                                .memory_bytes = process.memory_bytes});
+  }
+  query.Answer(std::move(answer));
+  return true;
 }
 
 }  // namespace ascend::agent

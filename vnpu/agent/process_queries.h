@@ -1,8 +1,9 @@
-// Questions about the processes on chips, on their way from the calls that ask to the one thread
-// that talks to the library.
+// Questions about the processes on chips, on their way from the calls that ask to the thread that
+// reads the chips.
 #ifndef ASCEND_DRA_VNPU_AGENT_PROCESS_QUERIES_H_
 #define ASCEND_DRA_VNPU_AGENT_PROCESS_QUERIES_H_
 
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <map>
@@ -29,6 +30,8 @@ class ProcessQuery {
 
   const std::vector<int>& physical_ids() const { return physical_ids_; }
   bool ended() const;
+  // Each chip once, in order; nothing more once it has ended.
+  std::optional<int> NextChip();
   // The library is about to be asked about this chip.
   void Asking(int physical_id);
   void Answer(vnpu::ChipProcesses answer);
@@ -41,7 +44,8 @@ class ProcessQuery {
 
   const std::vector<int> physical_ids_;
   mutable Mutex mutex_;
-  std::optional<int> asking_ ABSL_GUARDED_BY(mutex_);
+  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<int> asked_ ABSL_GUARDED_BY(mutex_);  // the library, whether it answered or not
   std::map<int, vnpu::ChipProcesses> answers_ ABSL_GUARDED_BY(mutex_);
   Done done_ ABSL_GUARDED_BY(mutex_);  // null once ended
 };
@@ -59,14 +63,17 @@ class ProcessQueries {
   // Expires every query with this reason, and at once those that still come.
   void Close(absl::string_view reason);
 
-  // For the library's thread. `listener` runs after each Ask(), on the asking thread; it must
+  // For the library's threads. `listener` runs after each Ask(), on the asking thread; it must
   // return quickly and must not call SetListener. Waits for a running call of the one before; null
   // = none.
   void SetListener(std::function<void()> listener);
   // The oldest query that has not ended; null if there is none.
   std::shared_ptr<ProcessQuery> Next();
-  // Answers `query` from the library, as long as it has not ended. `inventory` is the newest.
-  void Serve(ProcessQuery& query, InventorySource& source, const vnpu::Inventory& inventory) const;
+  // Answers about one chip more, from the library. False: there was none left to begin with, or the
+  // query has ended. If it does not return, another thread may go on with the rest. `inventory` is
+  // the newest.
+  bool ServeNext(ProcessQuery& query, InventorySource& source,
+                 const vnpu::Inventory& inventory) const;
 
  private:
   const std::string proc_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/core/file.h"
 #include "base/core/status_matchers.h"
 #include "base/core/temp_dir.h"
@@ -27,7 +28,7 @@ using ::testing::SizeIs;
 // Answers as the test says; by default that chip N is used by process 100 + N.
 class Source : public InventorySource {
  public:
-  absl::StatusOr<Inventory> Read() override { return Inventory(); }
+  absl::StatusOr<std::shared_ptr<Look>> Begin() override { return absl::InternalError("no look"); }
   absl::StatusOr<std::vector<dcmi::ChipProcess>> Processes(const vnpu::Chip& chip) override {
     asked.push_back(chip.physical_id);
     if (answer != nullptr) return answer(chip);
@@ -57,11 +58,15 @@ class ProcessQueriesTest : public ::testing::Test {
       answer_ = std::move(chips);
     });
   }
+  void ServeAll(ProcessQuery& query, const Inventory& inventory) {
+    while (queries_.ServeNext(query, source_, inventory)) {
+    }
+  }
   // Asks, and lets the library's thread answer.
   std::vector<ChipProcesses> Serve(std::vector<int> ids, const Inventory& inventory) {
     queries_.Ask(Query(std::move(ids)));
     const std::shared_ptr<ProcessQuery> query = queries_.Next();
-    if (query != nullptr) queries_.Serve(*query, source_, inventory);
+    if (query != nullptr) ServeAll(*query, inventory);
     return answer_;
   }
 
@@ -146,7 +151,7 @@ TEST_F(ProcessQueriesTest, AnExpiredQueryKeepsWhatWasAnswered) {
   };
   queries_.Ask(Query({0, 1, 2}));
   serving_ = queries_.Next();
-  queries_.Serve(*serving_, source_, Ready(3));
+  ServeAll(*serving_, Ready(3));
   EXPECT_EQ(ends_, 1);
   ASSERT_THAT(answer_, SizeIs(3));
   EXPECT_EQ(answer_[0], UsedBy(0, 100));
@@ -155,6 +160,26 @@ TEST_F(ProcessQueriesTest, AnExpiredQueryKeepsWhatWasAnswered) {
   EXPECT_FALSE(answer_[2].known);
   EXPECT_THAT(answer_[2].error, HasSubstr("chip 1"));
   EXPECT_THAT(source_.asked, ElementsAre(0, 1)) << "nobody waits for the rest";
+}
+
+TEST_F(ProcessQueriesTest, AnotherThreadGoesOnWhileAChipHangs) {
+  // During the call about chip 1, another thread asks about the rest; then the time runs out.
+  source_.answer = [this](const vnpu::Chip& chip) {
+    if (chip.physical_id == 1) {
+      ServeAll(*serving_, Ready(3));
+      serving_->Expire("not its turn yet");
+    }
+    return std::vector<dcmi::ChipProcess>{{.pid = 100 + chip.physical_id, .memory_bytes = 7}};
+  };
+  queries_.Ask(Query({0, 1, 2}));
+  serving_ = queries_.Next();
+  ServeAll(*serving_, Ready(3));
+  EXPECT_EQ(ends_, 1);
+  ASSERT_THAT(answer_, SizeIs(3));
+  EXPECT_EQ(answer_[0], UsedBy(0, 100));
+  EXPECT_FALSE(answer_[1].known);
+  EXPECT_THAT(answer_[1].error, HasSubstr("did not answer in time; check"));
+  EXPECT_EQ(answer_[2], UsedBy(2, 102));
 }
 
 TEST_F(ProcessQueriesTest, AQueryThatExpiredBeforeItsTurnIsNotServed) {
