@@ -375,6 +375,7 @@ TEST_F(AgentProcessTest, AVnpuThatCannotBeDestroyedKeepsOnlyItsChip) {
   ASSERT_TRUE(WaitAllWell(8));
   const auto made = client_->CreateVnpu({.physical_id = 0, .template_name = kTemplate}, kLong);
   ASSERT_THAT(made, IsOk());
+  ASSERT_TRUE(WaitUntil([](const View& v) { return VnpusOf(v, 0) == 1; }));
   SetCall("dcmi_set_destroy_vdevice", {{"physicalID", 0}, {"hang", true}});
   const VnpuReference reference = {.physical_id = 0, .id = made->id, .template_name = kTemplate};
   EXPECT_THAT(client_->DestroyVnpu(reference, absl::Milliseconds(500)),
