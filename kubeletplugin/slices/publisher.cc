@@ -11,6 +11,7 @@
 #include "base/core/status_macros.h"
 #include "base/runtime/clock.h"
 #include "base/runtime/logging.h"
+#include "kubeletplugin/slices/comparison.h"
 #include "kubeletplugin/slices/limits.h"
 
 namespace ascend::kubeletplugin {
@@ -26,56 +27,10 @@ constexpr absl::Duration kCalm = absl::Seconds(10);
 
 absl::Duration Monotonic() { return Clock::Real().Monotonic(); }
 
-// A taint's time is the server's unless somebody insists on one.
-bool SameTaints(const std::vector<kube::DeviceTaint>& wanted,
-                const std::vector<kube::DeviceTaint>& stored) {
-  return std::equal(wanted.begin(), wanted.end(), stored.begin(), stored.end(),
-                    [](const kube::DeviceTaint& a, const kube::DeviceTaint& b) {
-                      return a.key == b.key && a.value == b.value && a.effect == b.effect &&
-                             (a.time_added.empty() || a.time_added == b.time_added);
-                    });
-}
-
-bool SameButTaints(const kube::SliceDevice& wanted, const kube::SliceDevice& stored) {
-  return wanted.name == stored.name && wanted.attributes == stored.attributes &&
-         wanted.capacity == stored.capacity && wanted.consumes_counters == stored.consumes_counters;
-}
-
-bool SameDevice(const kube::SliceDevice& wanted, const kube::SliceDevice& stored) {
-  return SameButTaints(wanted, stored) && SameTaints(wanted.taints, stored.taints);
-}
-
-// Apart from the pool's generation.
-bool SameContent(const kube::ResourceSlice& wanted, const kube::ResourceSlice& stored,
-                 bool (*same_device)(const kube::SliceDevice&,
-                                     const kube::SliceDevice&) = SameDevice) {
-  return wanted.driver == stored.driver && wanted.node_name == stored.node_name &&
-         wanted.pool_name == stored.pool_name &&
-         wanted.pool_slice_count == stored.pool_slice_count &&
-         wanted.shared_counters == stored.shared_counters &&
-         std::equal(wanted.devices.begin(), wanted.devices.end(), stored.devices.begin(),
-                    stored.devices.end(), same_device);
-}
-
 // Resource versions of one kind grow; what is no number is taken as newer.
 bool IsOlder(const std::string& version, const std::string& than) {
   uint64_t a = 0, b = 0;
   return absl::SimpleAtoi(version, &a) && absl::SimpleAtoi(than, &b) && a < b;
-}
-
-void KeepTaintTimes(const kube::ResourceSlice& stored, kube::ResourceSlice* wanted) {
-  for (kube::SliceDevice& device : wanted->devices) {
-    const auto old = std::find_if(stored.devices.begin(), stored.devices.end(),
-                                  [&](const auto& d) { return d.name == device.name; });
-    if (old == stored.devices.end()) continue;
-    for (kube::DeviceTaint& taint : device.taints) {
-      for (const kube::DeviceTaint& known : old->taints) {
-        if (taint.key == known.key && taint.value == known.value && taint.effect == known.effect) {
-          taint.time_added = known.time_added;
-        }
-      }
-    }
-  }
 }
 
 }  // namespace
@@ -384,24 +339,7 @@ void SlicePublisher::NoticeDroppedFields(const kube::ResourceSlice& sent,
                                                [](const auto& d) { return !d.taints.empty(); });
     return;
   }
-  bool taints = false;
-  bool counters = sent.shared_counters.size() > stored.shared_counters.size();
-  std::vector<std::string> fields;
-  for (const kube::SliceDevice& device : sent.devices) {
-    const auto kept = std::find_if(stored.devices.begin(), stored.devices.end(),
-                                   [&](const auto& d) { return d.name == device.name; });
-    if (kept == stored.devices.end()) continue;
-    if (!SameTaints(device.taints, kept->taints)) taints = true;
-    if (device.consumes_counters.size() > kept->consumes_counters.size()) counters = true;
-    for (const auto& [name, value] : device.attributes) {
-      if (kept->attributes.count(name) == 0) fields.push_back(absl::StrCat("attribute ", name));
-    }
-    for (const auto& [name, value] : device.capacity) {
-      if (kept->capacity.count(name) == 0) fields.push_back(absl::StrCat("capacity ", name));
-    }
-  }
-  if (taints) fields.push_back("taints (feature gate DRADeviceTaints)");
-  if (counters) fields.push_back("counters (feature gate DRAPartitionableDevices)");
+  auto [fields, taints, counters] = DroppedFields(sent, stored);
   // Each is named once.
   std::erase_if(fields, [this](const std::string& f) { return !dropped_fields_.insert(f).second; });
   if (!fields.empty()) {
@@ -493,7 +431,7 @@ absl::Status SlicePublisher::Reconcile(SlicePlan plan, absl::Duration* wait) {
       continue;
     }
     to_write.insert(slice.name);
-    if (!newest_generation || !SameContent(slice, stored->second, SameButTaints)) ++new_contents;
+    if (!newest_generation || !SameContentButTaints(slice, stored->second)) ++new_contents;
     if (wrote_the_same) {
       edited.push_back(slice.name);
     } else {
