@@ -64,8 +64,12 @@ std::map<std::string, std::string> NodeProblems(const kube::Node& node) {
   return problems;
 }
 
-NodeMonitor::NodeMonitor(Options options, kube::Client& client, std::function<void()> on_change)
-    : options_(std::move(options)), client_(client), on_change_(std::move(on_change)) {
+NodeMonitor::NodeMonitor(Options options, kube::Client& client, kube::EventRecorder& events,
+                         std::function<void()> on_change)
+    : options_(std::move(options)),
+      client_(client),
+      events_(events),
+      on_change_(std::move(on_change)) {
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -115,17 +119,10 @@ void NodeMonitor::Look() {
       LogInfo("whether the node is fit for claims cannot be told",
               {{"reason", reason}, {"message", message}});
     }
-    const absl::Status sent = client_.CreateEvent({.regarding = {.api_version = "v1",
-                                                                 .kind = "Node",
-                                                                 .namespace_name = "",
-                                                                 .name = node->name,
-                                                                 .uid = node->uid},
-                                                   .reason = reason,
-                                                   .message = message,
-                                                   .warning = warning,
-                                                   .reporting_component = options_.driver,
-                                                   .reporting_instance = options_.node_name},
-                                                  kRequestTimeout);
+    const absl::Status sent = events_.Send({.regarding = kube::NodeObject(node->name, node->uid),
+                                            .reason = reason,
+                                            .message = message,
+                                            .warning = warning});
     done = sent.ok();
     if (is_new && !sent.ok()) LogWarning("an Event could not be written", {{"error", sent}});
   }

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "base/core/mutex.h"
 #include "kubeletplugin/kube/client.h"
+#include "kubeletplugin/kube/event_recorder.h"
 
 namespace ascend::kubeletplugin {
 
@@ -24,16 +25,16 @@ std::map<std::string, std::string> NodeProblems(const kube::Node& node);
 class NodeMonitor {
  public:
   struct Options {
-    std::string driver;
     std::string node_name;
     absl::Duration period = absl::Minutes(1);
   };
   // Looks at once and then each period, on a thread of its own; every problem that was not there at
   // the look before becomes a line in the log and an Event on the Node, tried again at the next
   // looks until it is written. Both are warnings unless the driver only cannot tell (CdiMaybeOff).
-  // `on_change` runs on that thread when device_plugin_active() changed. Both references must
+  // `on_change` runs on that thread when device_plugin_active() changed. References must
   // outlive it.
-  NodeMonitor(Options options, kube::Client& client, std::function<void()> on_change);
+  NodeMonitor(Options options, kube::Client& client, kube::EventRecorder& events,
+              std::function<void()> on_change);
   // Waits for a request under way: shut the client down before.
   ~NodeMonitor();
 
@@ -46,6 +47,7 @@ class NodeMonitor {
 
   const Options options_;
   kube::Client& client_;
+  kube::EventRecorder& events_;
   const std::function<void()> on_change_;
 
   mutable Mutex mutex_;

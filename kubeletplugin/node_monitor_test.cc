@@ -59,17 +59,17 @@ TEST(NodeProblemsTest, ClassicDevicePlugin) {
 
 TEST(NodeMonitorTest, ReportsEachProblemOnceAndTellsWhenItEnds) {
   kube::FakeClient client;
+  kube::EventRecorder events({.controller = "npu.huawei.com", .node_name = "node-1"}, client);
   client.SetNode({.name = "node-1", .uid = "u", .allocatable = {{"huawei.com/Ascend910", "8"}}});
   Mutex mutex;
   CondVar changed;
   int changes = 0;
-  NodeMonitor monitor(
-      {.driver = "npu.huawei.com", .node_name = "node-1", .period = absl::Milliseconds(1)}, client,
-      [&] {
-        MutexLock lock(&mutex);
-        ++changes;
-        changed.SignalAll();
-      });
+  NodeMonitor monitor({.node_name = "node-1", .period = absl::Milliseconds(1)}, client, events,
+                      [&] {
+                        MutexLock lock(&mutex);
+                        ++changes;
+                        changed.SignalAll();
+                      });
   const auto wait_for_changes = [&](int count) {
     MutexLock lock(&mutex);
     while (changes < count) changed.Wait(&mutex);
@@ -82,6 +82,9 @@ TEST(NodeMonitorTest, ReportsEachProblemOnceAndTellsWhenItEnds) {
   ASSERT_EQ(client.events().size(), 1u);
   EXPECT_EQ(client.events()[0].reason, "DevicePluginActive");
   EXPECT_EQ(client.events()[0].regarding.kind, "Node");
+  EXPECT_EQ(client.events()[0].regarding.uid, "u");
+  EXPECT_EQ(client.events()[0].reporting_component, "npu.huawei.com");
+  EXPECT_EQ(client.events()[0].reporting_instance, "node-1");
   EXPECT_THAT(client.events()[0].message, HasSubstr("huawei.com/Ascend910: 8"));
   // Back again is news again.
   client.SetNode({.name = "node-1", .uid = "u", .allocatable = {{"huawei.com/Ascend910", "8"}}});
@@ -91,13 +94,13 @@ TEST(NodeMonitorTest, ReportsEachProblemOnceAndTellsWhenItEnds) {
 
 TEST(NodeMonitorTest, WritesTheEventOnceTheApiServerIsBack) {
   kube::FakeClient client;
+  kube::EventRecorder events({.controller = "npu.huawei.com", .node_name = "node-1"}, client);
   client.SetNode({.name = "node-1", .uid = "u", .container_runtime_version = "docker://27.1.0"});
   client.FailEvents(absl::UnavailableError("HTTP 503"), 2);
   ::testing::internal::CaptureStderr();
   {
-    NodeMonitor monitor(
-        {.driver = "npu.huawei.com", .node_name = "node-1", .period = absl::Milliseconds(1)},
-        client, [] {});
+    NodeMonitor monitor({.node_name = "node-1", .period = absl::Milliseconds(1)}, client, events,
+                        [] {});
     EXPECT_TRUE(client.WaitUntil([&] { return !client.events().empty(); }));
   }
   const std::string log = ::testing::internal::GetCapturedStderr();
@@ -111,13 +114,13 @@ TEST(NodeMonitorTest, WritesTheEventOnceTheApiServerIsBack) {
 // CDI-07: containerd 1.7 with CDI on looks the same.
 TEST(NodeMonitorTest, WhatCannotBeToldIsNoWarning) {
   kube::FakeClient client;
+  kube::EventRecorder events({.controller = "npu.huawei.com", .node_name = "node-1"}, client);
   client.SetNode(
       {.name = "node-1", .uid = "u", .container_runtime_version = "containerd://1.7.28"});
   ::testing::internal::CaptureStderr();
   {
-    NodeMonitor monitor(
-        {.driver = "npu.huawei.com", .node_name = "node-1", .period = absl::Milliseconds(1)},
-        client, [] {});
+    NodeMonitor monitor({.node_name = "node-1", .period = absl::Milliseconds(1)}, client, events,
+                        [] {});
     EXPECT_TRUE(client.WaitUntil([&] { return !client.events().empty(); }));
   }
   const std::string log = ::testing::internal::GetCapturedStderr();

@@ -28,6 +28,7 @@
 #include "kubeletplugin/claims/injection.h"
 #include "kubeletplugin/claims/quarantine.h"
 #include "kubeletplugin/claims/record_store.h"
+#include "kubeletplugin/claims/release_events.h"
 #include "kubeletplugin/claims/shared_use.h"
 #include "kubeletplugin/inventory_file.h"
 #include "kubeletplugin/metrics/measured_operations.h"
@@ -99,18 +100,24 @@ class Plugin::Impl {
         device_options_(config.devices),
         change_node_modes_(config.vnpu_change_node_modes),
         client_(std::move(client)),
+        events_({.controller = paths_.driver_name(), .node_name = options.node_name}, *client_),
+        release_events_(events_),
         records_(paths_.claims_directory()),
         cdi_store_({.directory = paths_.cdi_root()}),
-        engine_({.node_name = options.node_name,
-                 .boot_id = boot_id_,
-                 .devices = device_options_,
-                 .orphan_removed = [this](Orphan kind) { metrics_.OrphanRemoved(kind); }},
-                paths_, *client_, records_, cdi_store_,
-                Injector(HostFiles(options.host_root),
-                         {.ascend_visible_devices_void = config.ascend_visible_devices_void,
-                          .extra_mounts = config.extra_mounts,
-                          .proc_devices = options.proc_devices}),
-                [this] { return KnownInventory(); }),
+        engine_(
+            {.node_name = options.node_name,
+             .boot_id = boot_id_,
+             .devices = device_options_,
+             .orphan_removed = [this](Orphan kind) { metrics_.OrphanRemoved(kind); },
+             .vnpus_kept = [this](const ClaimRecord& record,
+                                  const KeptVnpus& kept) { release_events_.Kept(record, kept); },
+             .vnpus_gone = [this](const ClaimRecord& record) { release_events_.Gone(record); }},
+            paths_, *client_, records_, cdi_store_,
+            Injector(HostFiles(options.host_root),
+                     {.ascend_visible_devices_void = config.ascend_visible_devices_void,
+                      .extra_mounts = config.extra_mounts,
+                      .proc_devices = options.proc_devices}),
+            [this] { return KnownInventory(); }),
         registration_([this](bool accepted) { metrics_.Registration(accepted); }),
         foreign_vnpus_(boot_id_) {}
 
@@ -163,9 +170,9 @@ class Plugin::Impl {
                            absl::Duration timeout) { return agent_->DestroyVnpu(vnpu, timeout); }});
     ASCEND_RETURN_IF_ERROR(engine_.Start());
 
-    node_monitor_ = std::make_unique<NodeMonitor>(
-        NodeMonitor::Options{.driver = paths_.driver_name(), .node_name = options.node_name},
-        *client_, [this] { WakePublisher(); });
+    node_monitor_ =
+        std::make_unique<NodeMonitor>(NodeMonitor::Options{.node_name = options.node_name},
+                                      *client_, events_, [this] { WakePublisher(); });
     publisher_ = std::make_unique<SlicePublisher>(
         SlicePublisher::Options{
             .driver = paths_.driver_name(),
@@ -192,14 +199,12 @@ class Plugin::Impl {
       allocations_->UsesListed(uses, now);
       return uses;
     };
-    shared_use_ = std::make_unique<SharedUseMonitor>(
-        SharedUseMonitor::Options{.driver = paths_.driver_name(), .node_name = options.node_name},
-        records_, *client_, container_uses);
+    shared_use_ = std::make_unique<SharedUseMonitor>(SharedUseMonitor::Options{}, records_,
+                                                     *client_, events_, container_uses);
     device_status_ = std::make_unique<DeviceStatusWriter>(
         DeviceStatusWriter::Options{.driver = paths_.driver_name()}, records_, *client_);
     dead_claims_ = std::make_unique<DeadClaimSweeper>(
-        DeadClaimSweeper::Options{.driver = paths_.driver_name(), .node_name = options.node_name},
-        records_, *client_,
+        DeadClaimSweeper::Options{.driver = paths_.driver_name()}, records_, *client_, events_,
         DeadClaimSweeper::Sources{.registered = [this] { return registration_.registered(); },
                                   .container_uses = container_uses,
                                   .processes =
@@ -416,6 +421,8 @@ class Plugin::Impl {
   std::atomic<bool> records_watched_ = false;  // else our own writes have to wake who reads them
   std::shared_ptr<const vnpu::Inventory> last_boot_inventory_;
   std::unique_ptr<kube::Client> client_;
+  kube::EventRecorder events_;
+  ReleaseEvents release_events_;
   RecordStore records_;
   cdi::Store cdi_store_;
   ClaimEngine engine_;

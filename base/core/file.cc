@@ -130,8 +130,9 @@ absl::Status WriteAll(int fd, absl::string_view content) {
   return absl::OkStatus();
 }
 
-absl::Status FillTempFile(UniqueFd fd, absl::string_view content,
-                          const AtomicWriteOptions& options) {
+// `same_file`, if not null, becomes another descriptor of it.
+absl::Status FillTempFile(UniqueFd fd, absl::string_view content, const AtomicWriteOptions& options,
+                          UniqueFd* same_file) {
   ASCEND_RETURN_IF_ERROR(WriteAll(fd.get(), content));
   if (::fchmod(fd.get(), options.mode) != 0) {
     const int error = errno;
@@ -141,6 +142,7 @@ absl::Status FillTempFile(UniqueFd fd, absl::string_view content,
     const int error = errno;
     return ErrnoToStatus(error, "fsync");
   }
+  if (same_file != nullptr) *same_file = UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
   // Some file systems report a full quota only here.
   if (::close(fd.Release()) != 0 && errno != EINTR) {
     const int error = errno;
@@ -248,7 +250,9 @@ absl::Status WriteFileAtomicallyAt(int dir_fd, const std::string& name, absl::st
     const int error = errno;
     return ErrnoToStatus(error, absl::StrCat("create ", DescribeAt(dir_fd, temp)));
   }
-  absl::Status status = FillTempFile(std::move(fd), content, options);
+  UniqueFd written;
+  absl::Status status =
+      FillTempFile(std::move(fd), content, options, options.info == nullptr ? nullptr : &written);
   if (status.ok() && ::renameat(dir_fd, temp.c_str(), dir_fd, name.c_str()) != 0) {
     const int error = errno;
     status = ErrnoToStatus(error, "rename");
@@ -256,6 +260,11 @@ absl::Status WriteFileAtomicallyAt(int dir_fd, const std::string& name, absl::st
   if (!status.ok()) {
     ::unlinkat(dir_fd, temp.c_str(), 0);
     return Annotate(status, absl::StrCat("write ", DescribeAt(dir_fd, name)));
+  }
+  // After the rename, which is a change of the inode; by descriptor, for the name may be another
+  // file's already.
+  if (options.info != nullptr && (!written.valid() || ::fstat(written.get(), options.info) != 0)) {
+    *options.info = {};
   }
   return options.durable ? SyncDirectory(dir_fd) : absl::OkStatus();
 }

@@ -36,6 +36,9 @@ absl::StatusOr<UniqueFd> OpenDirectory(const std::string& path);
 struct AtomicWriteOptions {
   mode_t mode = 0600;   // set exactly, whatever the umask
   bool durable = true;  // fsync the file and its directory before returning
+  // Gets what fstat() says of the new file in its place, for whoever wants to know it again; zeros
+  // if that cannot be told. Null = nobody.
+  struct stat* info = nullptr;
 };
 
 // Replaces `name` in the directory: readers see the old or the new content, never a mixture, also

@@ -48,10 +48,11 @@ std::string Advice(const UnreadableRecord& record, const std::string& path) {
 }  // namespace
 
 DeadClaimSweeper::DeadClaimSweeper(Options options, RecordStore& records, kube::Client& client,
-                                   Sources sources)
+                                   kube::EventRecorder& events, Sources sources)
     : options_(std::move(options)),
       records_(records),
       client_(client),
+      events_(events),
       sources_(std::move(sources)) {
   thread_ = std::thread([this] { Run(); });
 }
@@ -131,12 +132,12 @@ void DeadClaimSweeper::LookAt(const ClaimRecord& record, const std::vector<Conta
                  {{"claim", record.claim()}, {"claimUID", record.claim_uid}, {"error", unused}});
     }
     if (suspect.reported) return;
-    const absl::Status sent = NodeEvent("ClaimNotReleased",
-                                        absl::StrCat(what,
-                                                     " is gone and the kubelet does not unprepare "
-                                                     "it, but its chips are kept: ",
-                                                     unused.message()),
-                                        /*warning=*/true);
+    const absl::Status sent = events_.Send(
+        {.regarding = events_.node(),
+         .reason = "ClaimNotReleased",
+         .message = absl::StrCat(
+             what, " is gone and the kubelet does not unprepare it, but its chips are kept: ",
+             unused.message())});
     suspect.reported = sent.ok();
     if (first) LogUnsent(sent);
     return;
@@ -147,11 +148,13 @@ void DeadClaimSweeper::LookAt(const ClaimRecord& record, const std::vector<Conta
   if (!freed.ok()) return;  // logged there, tried again at the next look
   LogWarning("released the chips of a dead claim",
              {{"claim", record.claim()}, {"claimUID", record.claim_uid}});
-  LogUnsent(NodeEvent("DeadClaimReleased",
-                      absl::StrCat(what,
-                                   " is gone, the kubelet never unprepared it and nothing uses its "
-                                   "chips: they were released"),
-                      /*warning=*/false));
+  LogUnsent(events_.Send(
+      {.regarding = events_.node(),
+       .reason = "DeadClaimReleased",
+       .message = absl::StrCat(what,
+                               " is gone, the kubelet never unprepared it and nothing uses its "
+                               "chips: they were released"),
+       .warning = false}));
   suspects_.erase(record.claim_uid);
 }
 
@@ -202,13 +205,14 @@ void DeadClaimSweeper::ReportUnreadable(const std::vector<UnreadableRecord>& unr
     bool& done = reported[record.claim_uid];
     done = known != unreadable_.end() && known->second;
     if (done) continue;
-    const absl::Status sent = NodeEvent(
-        "ClaimRecordUnreadable",
-        absl::StrCat("the record of the claim with UID ", record.claim_uid, " cannot be read (",
-                     record.error.message(), "): ", WithheldBecauseOf(record),
-                     " until the kubelet unprepares the claim; ",
-                     Advice(record, JoinPath(records_.directory(), record.claim_uid))),
-        /*warning=*/true);
+    const absl::Status sent = events_.Send(
+        {.regarding = events_.node(),
+         .reason = "ClaimRecordUnreadable",
+         .message = absl::StrCat(
+             "the record of the claim with UID ", record.claim_uid, " cannot be read (",
+             record.error.message(), "): ", WithheldBecauseOf(record),
+             " until the kubelet unprepares the claim; ",
+             Advice(record, JoinPath(records_.directory(), record.claim_uid)))});
     done = sent.ok();
     if (known == unreadable_.end()) LogUnsent(sent);
   }
@@ -226,26 +230,6 @@ std::string DeadClaimSweeper::WithheldBecauseOf(const UnreadableRecord& record) 
   std::vector<int> ids;
   for (const auto& [id, of_record] : quarantine.chips) ids.push_back(id);
   return absl::StrCat("its chips (", absl::StrJoin(ids, ", "), ") are withheld");
-}
-
-absl::Status DeadClaimSweeper::NodeEvent(const std::string& reason, const std::string& message,
-                                         bool warning) {
-  if (node_uid_.empty()) {
-    const absl::StatusOr<kube::Node> node = client_.GetNode(options_.node_name, kRequestTimeout);
-    if (!node.ok()) return node.status();
-    node_uid_ = node->uid;
-  }
-  return client_.CreateEvent({.regarding = {.api_version = "v1",
-                                            .kind = "Node",
-                                            .namespace_name = "",
-                                            .name = options_.node_name,
-                                            .uid = node_uid_},
-                              .reason = reason,
-                              .message = message,
-                              .warning = warning,
-                              .reporting_component = options_.driver,
-                              .reporting_instance = options_.node_name},
-                             kRequestTimeout);
 }
 
 }  // namespace ascend::kubeletplugin

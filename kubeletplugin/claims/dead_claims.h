@@ -24,6 +24,7 @@
 #include "kubeletplugin/claims/record_store.h"
 #include "kubeletplugin/claims/shared_use.h"
 #include "kubeletplugin/kube/client.h"
+#include "kubeletplugin/kube/event_recorder.h"
 #include "vnpu/chip.h"
 
 namespace ascend::kubeletplugin {
@@ -32,7 +33,6 @@ class DeadClaimSweeper {
  public:
   struct Options {
     std::string driver;
-    std::string node_name;
     absl::Duration period = absl::Seconds(60);  // the kubelet's own
     int periods = 3;                            // for so long all evidence must hold
   };
@@ -47,7 +47,8 @@ class DeadClaimSweeper {
   };
 
   // References must outlive it. Begins with a look one period after its start.
-  DeadClaimSweeper(Options options, RecordStore& records, kube::Client& client, Sources sources);
+  DeadClaimSweeper(Options options, RecordStore& records, kube::Client& client,
+                   kube::EventRecorder& events, Sources sources);
   // Waits for a request under way: shut the client down before.
   ~DeadClaimSweeper();
 
@@ -68,11 +69,11 @@ class DeadClaimSweeper {
   // For people.
   std::string WithheldBecauseOf(const UnreadableRecord& record) const;
   void ReportUnreadable(const std::vector<UnreadableRecord>& unreadable);
-  absl::Status NodeEvent(const std::string& reason, const std::string& message, bool warning);
 
   const Options options_;
   RecordStore& records_;
   kube::Client& client_;
+  kube::EventRecorder& events_;
   const Sources sources_;
 
   Mutex mutex_;
@@ -82,7 +83,6 @@ class DeadClaimSweeper {
   // The thread's own, by claim UID.
   std::map<std::string, Suspect> suspects_;
   std::map<std::string, bool> unreadable_;  // whether it is reported by an Event
-  std::string node_uid_;
   std::thread thread_;
 };
 

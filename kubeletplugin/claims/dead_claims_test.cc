@@ -59,11 +59,9 @@ class DeadClaimsTest : public ::testing::Test {
 
   void Start() {
     sweeper_ = std::make_unique<DeadClaimSweeper>(
-        DeadClaimSweeper::Options{.driver = "npu.huawei.com",
-                                  .node_name = "node-1",
-                                  .period = absl::Milliseconds(2),
-                                  .periods = 3},
-        records_, client_,
+        DeadClaimSweeper::Options{
+            .driver = "npu.huawei.com", .period = absl::Milliseconds(2), .periods = 3},
+        records_, client_, events_,
         DeadClaimSweeper::Sources{
             .registered =
                 [this] {
@@ -142,6 +140,7 @@ class DeadClaimsTest : public ::testing::Test {
                                                 .pod_uid = ""});
   RecordStore records_{dir_.File("claims")};
   kube::FakeClient client_;
+  kube::EventRecorder events_{{.controller = "npu.huawei.com", .node_name = "node-1"}, client_};
   Mutex mutex_;
   CondVar changed_;
   struct Known {

@@ -15,25 +15,27 @@
 #define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_ENGINE_H_
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/core/directory_watch.h"
-#include "base/core/file_lock.h"
-#include "base/core/mutex.h"
 #include "cdi/store.h"
+#include "kubeletplugin/claims/change_signal.h"
+#include "kubeletplugin/claims/chip_occupancy.h"
+#include "kubeletplugin/claims/claim_files.h"
 #include "kubeletplugin/claims/claim_vnpus.h"
 #include "kubeletplugin/claims/device_metadata.h"
 #include "kubeletplugin/claims/injection.h"
+#include "kubeletplugin/claims/inventory_source.h"
 #include "kubeletplugin/claims/orphan.h"
+#include "kubeletplugin/claims/pending_claims.h"
 #include "kubeletplugin/claims/plan.h"
 #include "kubeletplugin/claims/record_store.h"
+#include "kubeletplugin/claims/restorer.h"
+#include "kubeletplugin/claims/vnpu_release.h"
 #include "kubeletplugin/devices.h"
 #include "kubeletplugin/kube/client.h"
 #include "kubeletplugin/paths.h"
@@ -47,6 +49,7 @@ struct PreparedDevice {
   std::string device;
   std::string share_id;  // empty = none
   std::vector<std::string> cdi_device_ids;
+  friend bool operator==(const PreparedDevice&, const PreparedDevice&) = default;
 };
 
 class ClaimEngine {
@@ -78,13 +81,10 @@ class ClaimEngine {
     absl::Duration restore_retry = absl::Seconds(5);
     // Told of each thing removed that belonged to nobody; null = nobody.
     std::function<void(Orphan)> orphan_removed;
+    // Of VnpuRelease, which says what they are told.
+    std::function<void(const ClaimRecord&, const KeptVnpus&)> vnpus_kept;
+    std::function<void(const ClaimRecord&)> vnpus_gone;
   };
-  // Null until the agent reported for the first time.
-  using InventorySource = std::function<std::shared_ptr<const vnpu::Inventory>()>;
-
-  // Asks the agent who uses these chips now.
-  using ProcessSource =
-      std::function<absl::StatusOr<std::vector<vnpu::ChipProcesses>>(const std::vector<int>&)>;
 
   // All references must outlive the engine.
   ClaimEngine(Options options, const Paths& paths, kube::Client& client, RecordStore& records,
@@ -111,17 +111,16 @@ class ClaimEngine {
 
   // What claims were allocated that could not be prepared (yet): the scheduler counts it, no record
   // does. Forgotten when the claim is prepared or unprepared, and if nobody asks for it any more.
-  std::vector<kube::SliceDevice> PendingDevices();
+  std::vector<kube::SliceDevice> PendingDevices() { return pending_.Devices(); }
 
   // Tell the engine that records or the inventory changed outside it: wakes whoever waits for that.
-  void NotifyChange();
+  void NotifyChange() { changes_.Notify(); }
   // Without one, or where it cannot tell, chips count as unused by others. Set before Start().
   void SetProcessSource(ProcessSource processes);
   // Without them claims of vNPUs cannot be prepared. Set before Start().
   void SetVnpuCalls(VnpuCalls calls);
 
  private:
-  void SetPending(const ClaimRecord& record);
   enum class Which { kAny, kReleased };
   // Leaves a claim alone whose record is not of the state that is meant (any more).
   absl::Status Unprepare(const ClaimReference& claim, Which which);
@@ -132,83 +131,36 @@ class ClaimEngine {
   absl::StatusOr<std::vector<PreparedDevice>> PrepareInsideGate(const ClaimReference& claim,
                                                                 ClaimPlan plan,
                                                                 absl::Time deadline);
-  // What uses one of the chips that the claim is to have alone, although no claim accounts for it;
-  // empty if nothing is known of such.
-  std::string FindStrayProcess(const ClaimPlan& plan);
-  // vNPUs on a chip that the claim is to have whole; empty if there are none.
-  std::string FindForeignVnpu(const ClaimPlan& plan);
-  std::string FindStray(const ClaimPlan& plan);  // of these two
-  bool VnpuRecovery() const;
   // `stored` becomes false if the record on the disk is another one now.
   absl::Status ProvideVnpus(ClaimRecord* record, absl::Time deadline, bool* stored);
   // Takes back a Prepare that failed and that nobody was answered about.
   void Undo(const ClaimRecord& record);
-  // Destroys what was made for the claim. False: its chip is away, and the record has to stay, as
-  // kReleased.
-  absl::StatusOr<bool> ReleaseHardware(const std::string& claim_uid, Which which);
-  bool HasLostChip(const ClaimRecord& record) const;
-  // Carries on with those. Whether none is left.
-  bool ReapReleased();
-  absl::Status WithdrawVnpus(const ClaimRecord& record, absl::Time deadline);
-  absl::StatusOr<std::vector<FileLock>> LockChips(const std::vector<int>& physical_ids,
-                                                  absl::Time deadline);
-  // Who holds one of these chips, other than `claim_uid`; empty if nobody.
-  absl::StatusOr<std::string> FindHolder(const std::string& claim_uid, const ClaimPlan& plan);
   // As far as the inventory is known.
-  // Whether the damaged record of the claim may be replaced by `record`: only if that is about the
-  // very chips that the old one held, for a pod may still run on them.
-  absl::Status CheckReplacesDamaged(const ClaimRecord& record, const absl::Status& damage);
   absl::Status CheckKnownIdentity(const ClaimRecord& record) const;
   std::vector<PreparedDevice> Answer(const ClaimRecord& record,
                                      const std::vector<MetadataFile>& metadata) const;
-  absl::Status WriteInjection(const ClaimRecord& record, const std::vector<MetadataFile>& metadata,
-                              const cdi::Store::WriteOptions& options);
-  absl::Status RemoveInjection(const std::string& claim_uid);
-  // Removes CDI files and metadata of claims without a record. Whether none is left.
-  bool SweepOrphans(const RecordStore::Contents& contents);
-  void SweepStaleClaimLocks();
-  enum class Restore { kAll, kMissing };
-  // Whether every prepared claim has its CDI file now.
-  bool RestoreCdiFiles(Restore which);
-  // Whether it was written; false if the claim was unprepared meanwhile.
-  absl::StatusOr<bool> RestoreCdiFile(const ClaimRecord& listed, Restore which);
-  void RestoreLoop(bool swept, bool restored);
-  uint64_t ChangeCount();
-  // Before what failed is tried again: until something changed, but not at once.
-  absl::Status WaitToRetry(uint64_t seen, absl::Time deadline);
-  // Waits until NotifyChange() was called after ChangeCount() returned `seen`, or the deadline.
-  // kUnavailable if the engine stops.
-  absl::Status WaitForChange(uint64_t seen, absl::Time deadline);
+  std::unique_ptr<VnpuRelease> MakeRelease();
+  // Destroys what was made for the claim, as far as its record can be read. False: its chip is
+  // away, and the record has to stay, as kReleased.
+  absl::StatusOr<bool> ReleaseHardware(
+      const std::string& claim_uid,
+      const absl::StatusOr<std::shared_ptr<const ClaimRecord>>& record, Which which);
+  // Carries on with one of those. Whether nothing is left of it.
+  bool Reap(const ClaimRecord& record);
 
   const Options options_;
   const Paths& paths_;
   kube::Client& client_;
   RecordStore& records_;
   cdi::Store& cdi_store_;
-  const Injector injector_;
+  const ClaimFiles files_;
   const InventorySource inventory_;
-  ProcessSource processes_;
-  VnpuCalls vnpu_calls_;
-  std::unique_ptr<ClaimVnpus> vnpus_;
-
-  Mutex mutex_;
-  CondVar changed_;
-  CondVar restore_wanted_;  // apart: records change far more often
-  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool restore_ ABSL_GUARDED_BY(mutex_) = false;
-  struct Pending {
-    std::vector<kube::SliceDevice> devices;
-    absl::Time asked;
-  };
-  std::map<std::string, Pending> pending_ ABSL_GUARDED_BY(mutex_);  // by claim UID
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-
-  // By claim UID; only touched by Start() and then by restorer_. Keeps the log quiet about what is
-  // known already.
-  std::map<std::string, absl::Status> restore_failures_;
-  bool released_left_ = false;  // at the last look at the records
-  std::thread restorer_;
-  std::unique_ptr<DirectoryWatch> cdi_watch_;
+  ChangeSignal changes_;
+  PendingClaims pending_;
+  ChipOccupancy occupancy_;
+  std::unique_ptr<ClaimVnpus> vnpus_;     // null = this driver has none
+  std::unique_ptr<VnpuRelease> release_;  // uses vnpus_
+  ClaimRestorer restorer_;                // the last: its thread uses the rest
 };
 
 }  // namespace ascend::kubeletplugin

@@ -11,8 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kubeletplugin/claims/prepare_error.h"
-#include "kubeletplugin/testing/engine_fixture.h"
-#include "kubeletplugin/testing/fake_vnpus.h"
+#include "kubeletplugin/testing/engine_vnpu_fixture.h"
 
 namespace ascend::kubeletplugin {
 namespace {
@@ -25,54 +24,6 @@ using ::testing::UnorderedElementsAre;
 
 constexpr char kPart0[] = "npu-0-vir05-1c-8g-0";
 constexpr char kPart1[] = "npu-0-vir05-1c-8g-1";
-
-class EngineVnpuTest : public EngineTest {
- protected:
-  void SetUp() override {
-    EngineTest::SetUp();
-    if (IsSkipped()) return;
-    options_.devices.vnpu_mode = VnpuMode::kDynamic;
-    options_.node_wait = absl::Milliseconds(20);
-    options_.agent_wait = absl::ZeroDuration();
-    options_.undo_budget = absl::Milliseconds(200);
-    UseChips(vnpu::Family::k910B, "910B4", 0x33, 20, 32768);
-  }
-
-  void UseChips(vnpu::Family family, const std::string& model, uint32_t board, int aicore,
-                int64_t memory) {
-    vnpu::Inventory changed = inventory();
-    changed.vdevice_mode = vnpu::VdeviceMode::kContainer;
-    changed.vnpu_recovery = false;
-    for (vnpu::Chip& chip : changed.chips) {
-      chip.family = family;
-      chip.model = model;
-      chip.board_id = board;
-      chip.aicore_count = aicore;
-      chip.memory_mib = memory;
-      chip.partitioning.emplace();
-    }
-    SetInventory(changed);
-  }
-
-  std::unique_ptr<Instance> StartWithVnpus() {
-    std::unique_ptr<Instance> instance = NotStarted();
-    instance->engine.SetVnpuCalls(vnpus_.calls());
-    EXPECT_THAT(instance->engine.Start(), IsOk());
-    return instance;
-  }
-
-  // The node after a reboot, as far as the driver can tell.
-  void Reboot(bool recovery) {
-    options_.boot_id = "boot-2";
-    vnpus_.Reboot(recovery);
-    vnpu::Inventory changed = inventory();
-    changed.vnpu_recovery = recovery;
-    SetInventory(changed);
-    std::filesystem::remove_all(paths_.cdi_root());
-  }
-
-  FakeVnpus vnpus_{&host_};
-};
 
 TEST_F(EngineVnpuTest, MadeForTheClaimAndDestroyedWithIt) {
   auto plugin = StartWithVnpus();
@@ -287,25 +238,6 @@ TEST_F(EngineVnpuTest, FindsWhatNobodyHeardOf) {
   ExpectNothingLeft();
 }
 
-// The same, but the pod is deleted before it is tried again.
-TEST_F(EngineVnpuTest, UnprepareDestroysWhatNobodyHeardOf) {
-  auto plugin = StartWithVnpus();
-  Claim("a", {Result(kPart0)});
-  vnpus_.FailCreate(absl::DeadlineExceededError("not returned for 38 s"), true);
-  vnpus_.FailDestroy(absl::UnavailableError("busy"));
-  EXPECT_THAT(plugin->engine.Prepare(Ref("a")).status(),
-              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("not returned for 38 s")));
-  EXPECT_TRUE(HasRecord("a"));
-  EXPECT_THAT(plugin->engine.Unprepare(Ref("a")),
-              StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr("vNPU 100 (vir05_1c_8g) of chip 0 cannot be destroyed")));
-  EXPECT_TRUE(HasRecord("a"));
-  vnpus_.FailDestroy(absl::OkStatus());
-  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
-  EXPECT_THAT(vnpus_.Listed(), IsEmpty());
-  ExpectNothingLeft();
-}
-
 // What is new on the chip and cannot be told apart stays.
 TEST_F(EngineVnpuTest, InDoubtAVnpuIsSomebodyElses) {
   auto plugin = StartWithVnpus();
@@ -348,30 +280,6 @@ TEST_F(EngineVnpuTest, AnIntentOfAnotherProcessIsCarriedOn) {
     EXPECT_EQ(Record("a").state, ClaimState::kCompleted);
     plugin.reset();
   }
-}
-
-// VNP-02, VNP-12: a vNPU that cannot be destroyed keeps its claim's record.
-TEST_F(EngineVnpuTest, AFailedDestroyIsTriedAgain) {
-  auto plugin = StartWithVnpus();
-  Claim("a", {Result(kPart0)});
-  ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
-  vnpus_.FailDestroy(absl::DeadlineExceededError("dcmi_set_destroy_vdevice has not returned"));
-  EXPECT_THAT(plugin->engine.Unprepare(Ref("a")),
-              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("has not returned")));
-  EXPECT_TRUE(HasRecord("a"));
-  EXPECT_EQ(Record("a").state, ClaimState::kReleased);
-  EXPECT_FALSE(HasCdi("a")) << "the claim ends: it is not restored";
-  // Neither the part nor the whole can be had meanwhile.
-  Claim("b", {Result(kPart0)});
-  EXPECT_THAT(plugin->engine.Prepare(Ref("b")).status(), Refused("is still prepared"));
-  vnpus_.FailDestroy(absl::OkStatus());
-  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
-  EXPECT_THAT(vnpus_.Listed(), IsEmpty());
-  // Forgotten by the library: nothing is left to do.
-  ASSERT_THAT(plugin->engine.Prepare(Ref("b")), IsOk());
-  vnpus_.Destroy(100);
-  ASSERT_THAT(plugin->engine.Unprepare(Ref("b")), IsOk());
-  ExpectNothingLeft();
 }
 
 // The claim is in use: what it still has is not taken away because the rest cannot be mended.
@@ -451,56 +359,6 @@ TEST_F(EngineVnpuTest, APreparedClaimNeedsNoAgent) {
   EXPECT_FALSE(HasRecord("b"));
   EXPECT_THAT(plugin->engine.Unprepare(Ref("a")), StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_TRUE(HasRecord("a"));
-}
-
-// The pod can end although its chip has dropped; the vNPU goes when the chip is back.
-TEST_F(EngineVnpuTest, AChipThatIsAwayIsCleanedLater) {
-  auto plugin = StartWithVnpus();
-  Claim("a", {Result(kPart0)});
-  ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
-  const vnpu::Inventory before = inventory();
-  vnpu::Inventory lost = before;
-  lost.chips.erase(lost.chips.begin());
-  SetInventory(lost);
-  vnpus_.FailList(absl::NotFoundError("no such chip"));
-  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
-  EXPECT_EQ(Record("a").state, ClaimState::kReleased);
-  EXPECT_FALSE(HasCdi("a"));
-  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk()) << "the kubelet may ask again";
-  EXPECT_THAT(vnpus_.Listed(), SizeIs(1));
-  Claim("b", {Result(kPart0)});
-  EXPECT_FALSE(plugin->engine.Prepare(Ref("b")).ok());
-
-  // Also over a restart.
-  plugin.reset();
-  plugin = StartWithVnpus();
-  EXPECT_TRUE(HasRecord("a"));
-  vnpus_.FailList(absl::OkStatus());
-  SetInventory(before);
-  EXPECT_TRUE(WaitFor([&] { return !HasRecord("a"); }));
-  EXPECT_THAT(vnpus_.Listed(), IsEmpty());
-  EXPECT_THAT(plugin->engine.Prepare(Ref("b")), IsOk());
-}
-
-TEST_F(EngineVnpuTest, AReleasedClaimMayBePreparedAgain) {
-  auto plugin = StartWithVnpus();
-  Claim("a", {Result(kPart0)});
-  ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
-  const vnpu::Inventory before = inventory();
-  vnpu::Inventory lost = before;
-  lost.chips.erase(lost.chips.begin());
-  SetInventory(lost);
-  vnpus_.FailList(absl::NotFoundError("no such chip"));
-  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
-  vnpus_.FailList(absl::OkStatus());
-  ASSERT_THAT(plugin->engine.Prepare(Ref("a")), IsOk());
-  EXPECT_EQ(Record("a").state, ClaimState::kCompleted);
-  SetInventory(before);
-  plugin.reset();
-  plugin = StartWithVnpus();
-  EXPECT_THAT(vnpus_.Listed(), ElementsAre("0:vir05_1c_8g:100"));
-  ASSERT_THAT(plugin->engine.Unprepare(Ref("a")), IsOk());
-  EXPECT_THAT(vnpus_.Listed(), IsEmpty());
 }
 
 // ------------------------------------------------------------------------------------- reboots

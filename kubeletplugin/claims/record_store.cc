@@ -34,6 +34,26 @@ absl::Status RecordStore::SyncOpenDirectory(int dir_fd) const {
   return absl::OkStatus();
 }
 
+RecordStore::FileIdentity RecordStore::FileIdentity::Of(const struct stat& info) {
+  return {.inode = info.st_ino,
+          .size = info.st_size,
+          .mtime_ns = info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec,
+          .ctime_ns = info.st_ctim.tv_sec * 1'000'000'000 + info.st_ctim.tv_nsec};
+}
+
+const RecordStore::Cached* RecordStore::FindCached(const std::string& claim_uid,
+                                                   const struct stat& info) const {
+  const auto cached = cache_.find(claim_uid);
+  return cached != cache_.end() && cached->second.identity == FileIdentity::Of(info)
+             ? &cached->second
+             : nullptr;
+}
+
+void RecordStore::Forget(const std::string& claim_uid) {
+  MutexLock lock(&mutex_);
+  cache_.erase(claim_uid);
+}
+
 absl::StatusOr<std::shared_ptr<const ClaimRecord>> RecordStore::ReadLocked(
     int dir_fd, const std::string& claim_uid) {
   struct stat info;
@@ -42,13 +62,7 @@ absl::StatusOr<std::shared_ptr<const ClaimRecord>> RecordStore::ReadLocked(
     cache_.erase(claim_uid);
     return ErrnoToStatus(error, absl::StrCat("record ", JoinPath(directory_, claim_uid)));
   }
-  const FileIdentity identity = {
-      .inode = info.st_ino,
-      .size = info.st_size,
-      .mtime_ns = info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec,
-      .ctime_ns = info.st_ctim.tv_sec * 1'000'000'000 + info.st_ctim.tv_nsec};
-  const auto cached = cache_.find(claim_uid);
-  if (cached != cache_.end() && cached->second.identity == identity) return cached->second.record;
+  if (const Cached* cached = FindCached(claim_uid, info)) return cached->record;
 
   const std::string path = JoinPath(directory_, claim_uid);
   const absl::StatusOr<std::string> bytes = ReadFileAt(dir_fd, claim_uid);
@@ -69,11 +83,17 @@ absl::StatusOr<std::shared_ptr<const ClaimRecord>> RecordStore::ReadLocked(
   } else {
     result = std::make_shared<const ClaimRecord>(*std::move(record));
   }
-  cache_.insert_or_assign(claim_uid, Cached{identity, result, std::move(salvaged)});
+  cache_.insert_or_assign(claim_uid, Cached{FileIdentity::Of(info), result, std::move(salvaged)});
   return result;
 }
 
 absl::StatusOr<std::shared_ptr<const ClaimRecord>> RecordStore::Read(const std::string& claim_uid) {
+  struct stat info;
+  const std::string path = JoinPath(directory_, claim_uid);
+  if (::lstat(path.c_str(), &info) == 0) {
+    MutexLock lock(&mutex_);
+    if (const Cached* cached = FindCached(claim_uid, info)) return cached->record;
+  }
   ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
   MutexLock lock(&mutex_);
   return ReadLocked(directory.get(), claim_uid);
@@ -140,14 +160,26 @@ absl::Status RecordStore::Write(const ClaimRecord& record) {
   }
   return Observed([&]() -> absl::Status {
     ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
-    return WriteFileAtomicallyAt(directory.get(), record.claim_uid, SerializeRecord(record),
-                                 {.mode = 0600, .durable = true});
+    struct stat info = {};
+    const absl::Status written =
+        WriteFileAtomicallyAt(directory.get(), record.claim_uid, SerializeRecord(record),
+                              {.mode = 0600, .durable = true, .info = &info});
+    if (!written.ok() || info.st_ino == 0) {
+      Forget(record.claim_uid);  // the old one, none or the new one: the disk tells
+      return written;
+    }
+    MutexLock lock(&mutex_);
+    cache_.insert_or_assign(
+        record.claim_uid,
+        Cached{FileIdentity::Of(info), std::make_shared<const ClaimRecord>(record), {}});
+    return written;
   });
 }
 
 absl::Status RecordStore::Remove(const std::string& claim_uid) {
   if (!IsSafeClaimUid(claim_uid)) return absl::OkStatus();  // no record can have that name
   return Observed([&]() -> absl::Status {
+    Forget(claim_uid);
     ASCEND_ASSIGN_OR_RETURN(UniqueFd directory, OpenDirectory(directory_));
     return RemoveFileAt(directory.get(), claim_uid, /*durable=*/true);
   });

@@ -1,7 +1,10 @@
 // The directory of claim records. The disk is the truth: another instance of the plugin may write
-// and remove records at any time, so every call looks there. Thread-safe.
+// and remove records at any time, so every call looks there; what is read again is only what is
+// not the very file that this store read or wrote last. Thread-safe.
 #ifndef ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_STORE_H_
 #define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_RECORD_STORE_H_
+
+#include <sys/stat.h>
 
 #include <functional>
 #include <map>
@@ -43,10 +46,11 @@ class RecordStore {
   absl::Status Prepare();
 
   // kNotFound if the claim has no record; kDataLoss if it is damaged, kUnimplemented if it is of a
-  // newer format; another code if it could not be looked at this time.
+  // newer format; another code if it could not be looked at this time. As cheap as Contains() for
+  // what this store wrote itself.
   absl::StatusOr<std::shared_ptr<const ClaimRecord>> Read(const std::string& claim_uid);
 
-  // Whether the claim has a record, readable or not. Cheaper than reading it.
+  // Whether the claim has a record, readable or not.
   absl::StatusOr<bool> Contains(const std::string& claim_uid) const;
 
   // All records. Files that did not change since the last call are not read again.
@@ -72,6 +76,7 @@ class RecordStore {
  private:
   // What tells one version of a file from the next: a record is only ever replaced by rename.
   struct FileIdentity {
+    static FileIdentity Of(const struct stat& info);
     uint64_t inode = 0;
     int64_t size = 0;
     int64_t mtime_ns = 0;
@@ -84,6 +89,10 @@ class RecordStore {
     std::vector<std::string> salvaged_devices;  // of an unreadable one
   };
 
+  // What was remembered of the file of this identity; null if nothing, or of another one.
+  const Cached* FindCached(const std::string& claim_uid, const struct stat& info) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(const std::string& claim_uid);
   absl::StatusOr<std::shared_ptr<const ClaimRecord>> ReadLocked(int dir_fd,
                                                                 const std::string& claim_uid)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

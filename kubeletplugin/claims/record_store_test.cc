@@ -112,6 +112,32 @@ TEST_F(RecordStoreTest, ARecordIsParsedOncePerVersion) {
   EXPECT_EQ(**first, Record("a", 1));  // who holds the old one keeps it
 }
 
+// What it wrote itself it knows, as long as that is what lies on the disk.
+TEST_F(RecordStoreTest, WhatItWroteIsNotReadAgain) {
+  ASSERT_THAT(store_.Write(Record("a", 1)), IsOk());
+  ASSERT_THAT(store_.Write(Record("b", 2)), IsOk());
+  RecordStore other(store_.directory());
+  struct rlimit before, none;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  none = before;
+  none.rlim_cur = 0;  // not a file can be opened
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto known = store_.Read("a");
+  const auto unknown = other.Read("a");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_THAT(known, IsOk());
+  EXPECT_EQ(**known, Record("a", 1));
+  EXPECT_FALSE(unknown.ok());
+
+  ASSERT_THAT(other.Write(Record("a", 3)), IsOk());
+  EXPECT_EQ(**store_.Read("a"), Record("a", 3));
+  ASSERT_THAT(WriteFileAtomically(File("b"), "damaged"), IsOk());
+  EXPECT_THAT(store_.Read("b"), StatusIs(absl::StatusCode::kDataLoss));
+  ASSERT_THAT(store_.Write(Record("b", 4)), IsOk());
+  ASSERT_THAT(other.Remove("b"), IsOk());
+  EXPECT_THAT(store_.Read("b"), StatusIs(absl::StatusCode::kNotFound));
+}
+
 // ORD-13: two instances on one directory, and files that come and go behind a store's back.
 TEST_F(RecordStoreTest, SeesWhatOthersDo) {
   RecordStore other(store_.directory());
@@ -169,7 +195,8 @@ TEST_F(RecordStoreTest, UnreadableRecordsAreSetAside) {
 
 // A bad moment of the process must not turn a good record into a bad one for good.
 TEST_F(RecordStoreTest, AFailureToReadIsNotRemembered) {
-  ASSERT_THAT(store_.Write(Record("a", 1)), IsOk());
+  RecordStore other(store_.directory());
+  ASSERT_THAT(other.Write(Record("a", 1)), IsOk());
   rlimit old;
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
   // One descriptor is left: for the directory, not for the record in it.

@@ -100,10 +100,11 @@ std::vector<std::pair<std::shared_ptr<const ClaimRecord>, std::vector<ContainerU
 }
 
 SharedUseMonitor::SharedUseMonitor(Options options, RecordStore& records, kube::Client& client,
-                                   ListUses list_uses)
+                                   kube::EventRecorder& events, ListUses list_uses)
     : options_(std::move(options)),
       records_(records),
       client_(client),
+      events_(events),
       list_uses_(std::move(list_uses)),
       thread_([this] { Run(); }) {}
 
@@ -197,30 +198,18 @@ bool SharedUseMonitor::Warn(const ClaimRecord& record, const std::vector<Contain
   std::vector<kube::ObjectReference> concerned;
   for (const kube::ClaimConsumer& consumer : claim->reserved_for) {
     if (consumer.resource != "pods" || unnamed.erase(consumer.name) == 0) continue;
-    concerned.push_back({.api_version = "v1",
-                         .kind = "Pod",
-                         .namespace_name = record.claim_namespace,
-                         .name = consumer.name,
-                         .uid = consumer.uid});
+    concerned.push_back(kube::PodObject(record.claim_namespace, consumer.name, consumer.uid));
   }
   if (!unnamed.empty()) {  // reserved for a group of pods, say
-    concerned.push_back({.api_version = "resource.k8s.io/v1",
-                         .kind = "ResourceClaim",
-                         .namespace_name = record.claim_namespace,
-                         .name = record.claim_name,
-                         .uid = record.claim_uid});
+    concerned.push_back(
+        kube::ClaimObject(record.claim_namespace, record.claim_name, record.claim_uid));
   }
   bool done = true;
   for (const kube::ObjectReference& object : concerned) {
     const auto key = std::make_pair(record.claim_uid, object.uid);
     if (warned_.count(key) != 0) continue;
-    const absl::Status sent = client_.CreateEvent({.regarding = object,
-                                                   .reason = "NpuSharedByContainers",
-                                                   .message = message,
-                                                   .warning = true,
-                                                   .reporting_component = options_.driver,
-                                                   .reporting_instance = options_.node_name},
-                                                  kRequestTimeout);
+    const absl::Status sent =
+        events_.Send({.regarding = object, .reason = "NpuSharedByContainers", .message = message});
     if (!sent.ok()) {
       LogWarning("an Event could not be written", {{"claim", record.claim()}, {"error", sent}});
       done = false;  // tried again at the next look

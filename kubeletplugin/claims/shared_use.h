@@ -19,6 +19,7 @@
 #include "base/core/mutex.h"
 #include "kubeletplugin/claims/record_store.h"
 #include "kubeletplugin/kube/client.h"
+#include "kubeletplugin/kube/event_recorder.h"
 
 namespace ascend::kubeletplugin {
 
@@ -57,13 +58,12 @@ std::vector<std::pair<std::shared_ptr<const ClaimRecord>, std::vector<ContainerU
 class SharedUseMonitor {
  public:
   struct Options {
-    std::string driver;
-    std::string node_name;
     absl::Duration period = absl::Seconds(5);  // only while claims are prepared
   };
   using ListUses = std::function<absl::StatusOr<std::vector<ContainerUse>>()>;
 
-  SharedUseMonitor(Options options, RecordStore& records, kube::Client& client, ListUses list_uses);
+  SharedUseMonitor(Options options, RecordStore& records, kube::Client& client,
+                   kube::EventRecorder& events, ListUses list_uses);
   ~SharedUseMonitor();
   // Records changed: look soon.
   void Wake();
@@ -78,6 +78,7 @@ class SharedUseMonitor {
   const Options options_;
   RecordStore& records_;
   kube::Client& client_;
+  kube::EventRecorder& events_;
   const ListUses list_uses_;
 
   Mutex mutex_;

@@ -157,9 +157,8 @@ class SharedUseMonitorTest : public ::testing::Test {
   }
   void Start() {
     monitor_ = std::make_unique<SharedUseMonitor>(
-        SharedUseMonitor::Options{
-            .driver = "npu.huawei.com", .node_name = "node-1", .period = absl::Milliseconds(1)},
-        records_, client_, [this] {
+        SharedUseMonitor::Options{.period = absl::Milliseconds(1)}, records_, client_, events_,
+        [this] {
           MutexLock lock(&mutex_);
           ++looks_;
           return uses_;
@@ -169,6 +168,7 @@ class SharedUseMonitorTest : public ::testing::Test {
   TempDir dir_;
   RecordStore records_{dir_.File("claims")};
   kube::FakeClient client_;
+  kube::EventRecorder events_{{.controller = "npu.huawei.com", .node_name = "node-1"}, client_};
   Mutex mutex_;
   absl::StatusOr<std::vector<ContainerUse>> uses_ ABSL_GUARDED_BY(mutex_) =
       std::vector<ContainerUse>();

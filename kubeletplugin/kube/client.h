@@ -57,6 +57,7 @@ struct Event {
   std::string reason;  // CamelCase
   std::string message;
   bool warning = true;
+  std::string action = {};  // what was done or tried, in one CamelCase word; empty = the reason
   std::string reporting_component;
   std::string reporting_instance;
 };

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/core/status_macros.h"
+#include "base/core/strings.h"
 #include "base/runtime/clock.h"
 #include "kubeletplugin/kube/errors.h"
 #include "kubeletplugin/kube/http.h"
@@ -60,14 +61,6 @@ absl::Duration RandomWatchDuration() {
   return absl::Seconds(std::uniform_int_distribution<int>(300, 540)(random));
 }
 
-// The longest prefix of at most `max` bytes that does not end inside a UTF-8 character.
-std::string CutUtf8(const std::string& text, size_t max) {
-  if (text.size() <= max) return text;
-  size_t end = max;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return text.substr(0, end);
-}
-
 std::string EventName(absl::string_view about, absl::Time now) {
   std::string prefix(about.substr(0, kMaxEventNamePrefix));
   while (!prefix.empty() && !absl::ascii_isalnum(prefix.back())) prefix.pop_back();
@@ -81,18 +74,19 @@ Json EventToJson(const Event& event, const std::string& namespace_name, absl::Ti
   Json regarding = {{"apiVersion", about.api_version}, {"kind", about.kind}, {"name", about.name}};
   if (!about.namespace_name.empty()) regarding["namespace"] = about.namespace_name;
   if (!about.uid.empty()) regarding["uid"] = about.uid;
-  const std::string reason = CutUtf8(event.reason, kMaxEventText);
-  return {{"apiVersion", "events.k8s.io/v1"},
-          {"kind", "Event"},
-          {"metadata", {{"name", EventName(about.name, now)}, {"namespace", namespace_name}}},
-          {"eventTime", absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", now, absl::UTCTimeZone())},
-          {"reportingController", event.reporting_component},
-          {"reportingInstance", CutUtf8(event.reporting_instance, kMaxEventText)},
-          {"action", reason},  // required; what was done and why is one word here
-          {"reason", reason},
-          {"type", event.warning ? "Warning" : "Normal"},
-          {"note", CutUtf8(event.message, kMaxNote)},
-          {"regarding", std::move(regarding)}};
+  const std::string reason(CutUtf8(event.reason, kMaxEventText));
+  return {
+      {"apiVersion", "events.k8s.io/v1"},
+      {"kind", "Event"},
+      {"metadata", {{"name", EventName(about.name, now)}, {"namespace", namespace_name}}},
+      {"eventTime", absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", now, absl::UTCTimeZone())},
+      {"reportingController", event.reporting_component},
+      {"reportingInstance", std::string(CutUtf8(event.reporting_instance, kMaxEventText))},
+      {"action", event.action.empty() ? reason : std::string(CutUtf8(event.action, kMaxEventText))},
+      {"reason", reason},
+      {"type", event.warning ? "Warning" : "Normal"},
+      {"note", std::string(CutUtf8(event.message, kMaxNote))},
+      {"regarding", std::move(regarding)}};
 }
 
 // What the server sent is not what the API promises.

@@ -256,6 +256,7 @@ TEST_F(RestClientTest, FitsEventsIntoTheLimits) {
                  .reason = std::string(200, 'R'),
                  .message = message,
                  .warning = false,
+                 .action = std::string(200, 'A'),
                  .reporting_instance = std::string(200, 'i')};
   ASSERT_THAT(client_->CreateEvent(event, kLong), IsOk());
   Request request = Seen();
@@ -264,6 +265,7 @@ TEST_F(RestClientTest, FitsEventsIntoTheLimits) {
   EXPECT_EQ(body["note"], std::string(1023, 'x')) << "not half an é";
   EXPECT_EQ(body["type"], "Normal");
   EXPECT_EQ(body["reason"], std::string(128, 'R'));
+  EXPECT_EQ(body["action"], std::string(128, 'A'));
   EXPECT_EQ(body["reportingInstance"], std::string(128, 'i'));
   EXPECT_THAT(body["metadata"]["name"].get<std::string>(), StartsWith(std::string(199, 'n') + "."));
   event.message = std::string(1022, 'x') + "é";

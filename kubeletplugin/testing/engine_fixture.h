@@ -65,7 +65,7 @@ inline std::vector<std::string> DeviceNames(const std::vector<PreparedDevice>& d
 // One plugin process, as far as claims go.
 struct Instance {
   Instance(const ClaimEngine::Options& options, const Paths& paths, kube::Client& client,
-           const Injector& injector, ClaimEngine::InventorySource inventory)
+           const Injector& injector, InventorySource inventory)
       : records(paths.claims_directory()),
         cdi_store({.directory = paths.cdi_root()}),
         engine(options, paths, client, records, cdi_store, injector, std::move(inventory)) {}
