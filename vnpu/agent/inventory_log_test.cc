@@ -1,5 +1,6 @@
 #include "vnpu/agent/inventory_log.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,17 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
+class TestClock : public Clock {
+ public:
+  absl::Time Now() const override { return absl::UnixEpoch() + now; }
+  absl::Duration Monotonic() const override { return now; }
+  absl::Duration now = absl::Hours(1);
+};
+
+size_t Lines(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
 class InventoryLogTest : public ::testing::Test {
  protected:
   std::string Note(const Inventory& inventory) {
@@ -31,7 +43,24 @@ class InventoryLogTest : public ::testing::Test {
             .chips = std::move(chips)};
   }
 
-  InventoryLog log_;
+  // Chip 6 with one fault.
+  static Inventory WithFault(bool active, uint64_t occurrences) {
+    vnpu::Chip chip = {.physical_id = 6};
+    chip.faults = {{{.code = 0xE01801,
+                     .active = active,
+                     .occurrences = occurrences,
+                     .severity = vnpu::FaultSeverity::kMajor,
+                     .text = "HBM ECC"}}};
+    return Ready({chip});
+  }
+  static Inventory WithoutFaults() {
+    vnpu::Chip chip = {.physical_id = 6};
+    chip.faults.emplace();
+    return Ready({chip});
+  }
+
+  TestClock clock_;
+  InventoryLog log_{clock_};
 };
 
 TEST_F(InventoryLogTest, SaysWhatTheFirstEnumerationFound) {
@@ -95,6 +124,64 @@ TEST_F(InventoryLogTest, SaysOnceThatAChipIsStuckAndThatItAnswersAgain) {
               IsEmpty());
   EXPECT_THAT(Note(Ready({{.physical_id = 2}, {.physical_id = 6}})),
               AllOf(HasSubstr("msg=\"chip answers again\" chip=6"), Not(HasSubstr("chip=2"))));
+}
+
+TEST_F(InventoryLogTest, SaysOnceThatAFaultCameAndThatItWent) {
+  Note(WithoutFaults());
+  EXPECT_THAT(Note(WithFault(true, 1)),
+              AllOf(HasSubstr("level=warning msg=\"chip fault\" chip=6 code=00E01801"),
+                    HasSubstr("text=\"HBM ECC\" severity=major occurrences=1")));
+  EXPECT_THAT(Note(WithFault(true, 1)), IsEmpty());
+  EXPECT_THAT(Note(WithFault(false, 1)),
+              HasSubstr("level=info msg=\"chip fault gone\" chip=6 code=00E01801"));
+  EXPECT_THAT(Note(WithFault(false, 1)), IsEmpty());
+  EXPECT_THAT(Note(WithoutFaults()), IsEmpty()) << "forgotten after an hour";
+  EXPECT_THAT(Note(WithFault(false, 2)), HasSubstr("chip fault came and went"));
+}
+
+TEST_F(InventoryLogTest, FaultsThatWereThereBeforeAreSaid) {
+  EXPECT_THAT(Note(WithFault(true, 1)), HasSubstr("msg=\"chip fault\""));
+}
+
+TEST_F(InventoryLogTest, WhileNobodyKnowsTheFaultsNoneCameOrWent) {
+  Note(WithFault(true, 1));
+  Inventory unknown = Ready({{.physical_id = 6, .faults_error = "dcmi returned -8005"}});
+  EXPECT_THAT(Note(unknown), AllOf(HasSubstr("the faults of a chip are unknown"),
+                                   HasSubstr("-8005"), Not(HasSubstr("gone"))));
+  EXPECT_THAT(Note(unknown), IsEmpty());
+  EXPECT_THAT(Note(WithFault(true, 1)), IsEmpty());
+  unknown.chips[0].health = Health::kAbsent;
+  EXPECT_THAT(Note(unknown), Not(HasSubstr("the faults"))) << "that it is absent says enough";
+}
+
+TEST_F(InventoryLogTest, AFaultThatFlapsHasFewLines) {
+  size_t lines = 0;
+  for (uint64_t i = 1; i <= 1000; ++i) {
+    clock_.now += absl::Milliseconds(50);
+    lines += Lines(Note(WithFault(true, i)));
+    lines += Lines(Note(WithFault(false, i)));
+  }
+  EXPECT_GE(lines, 8u);
+  EXPECT_LE(lines, 2u + 2 * 12) << "the library's line, the first three, the doublings";
+  clock_.now += absl::Minutes(1);
+  EXPECT_THAT(Note(WithFault(true, 1001)), HasSubstr("occurrences=1001"));
+  EXPECT_THAT(Note(WithFault(false, 1001)), HasSubstr("gone"));
+}
+
+TEST_F(InventoryLogTest, SaysThatDriverAndPackageDoNotFitOnce) {
+  Inventory inventory = Ready({});
+  inventory.version_problem = "driver 1 is running, the package on the node is 2";
+  EXPECT_THAT(Note(inventory), HasSubstr("the package on the node is 2"));
+  EXPECT_THAT(Note(inventory), IsEmpty());
+  EXPECT_THAT(Note(Ready({})), HasSubstr("fit together"));
+}
+
+TEST_F(InventoryLogTest, SaysThatANetworkIsDown) {
+  Note(Ready({{.physical_id = 6}}));
+  EXPECT_THAT(Note(Ready({{.physical_id = 6, .network = vnpu::NetworkHealth::kOk}})),
+              HasSubstr("network=ok"));
+  EXPECT_THAT(Note(Ready({{.physical_id = 6, .network = vnpu::NetworkHealth::kDown}})),
+              HasSubstr("level=warning msg=\"chip network changed\" chip=6 network=down"));
 }
 
 }  // namespace
