@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -36,8 +37,11 @@
 #include "kubeletplugin/node_monitor.h"
 #include "kubeletplugin/service/allocations_feed.h"
 #include "kubeletplugin/service/allocations_service.h"
+#include "kubeletplugin/service/device_health.h"
 #include "kubeletplugin/service/dra_service.h"
+#include "kubeletplugin/service/health_feed.h"
 #include "kubeletplugin/service/health_server.h"
+#include "kubeletplugin/service/health_streams.h"
 #include "kubeletplugin/service/plugin_server.h"
 #include "kubeletplugin/service/registration_service.h"
 #include "kubeletplugin/slices/builder.h"
@@ -59,6 +63,7 @@ constexpr absl::Duration kProbeTimeout = absl::Seconds(2);
 constexpr absl::Duration kPodResourcesTimeout = absl::Seconds(5);
 constexpr absl::Duration kProcessesTimeout = absl::Seconds(1);
 constexpr absl::Duration kModesTimeout = absl::Seconds(10);
+constexpr absl::Duration kHealthPeriod = absl::Seconds(3);
 
 absl::StatusOr<std::string> ReadBootId(const std::string& path) {
   ASCEND_ASSIGN_OR_RETURN(std::string id, ReadFile(path), "boot id");
@@ -95,6 +100,7 @@ class Plugin::Impl {
   Impl(const PluginOptions& options, const DriverConfig& config, Paths paths, std::string boot_id,
        std::unique_ptr<kube::Client> client, Metrics& metrics)
       : paths_(std::move(paths)),
+        node_name_(options.node_name),
         metrics_(metrics),
         boot_id_(std::move(boot_id)),
         device_options_(config.devices),
@@ -126,10 +132,13 @@ class Plugin::Impl {
     {
       MutexLock lock(&mutex_);
       started_ = false;  // what the agent and the watches still report starts nothing new
+      ended_.SignalAll();
     }
     // Whoever calls in goes first; calls of the kubelet may still need the API server.
     health_server_.reset();
     allocations_server_.reset();
+    if (health_ticker_.joinable()) health_ticker_.join();
+    health_streams_.End();
     // What still waits for another claim or the API server then would hold up the end.
     if (server_ != nullptr) server_->Stop(kStopGrace, [this] { engine_.Stop(); });
     engine_.StopAndJoin();  // it asks the agent, which goes before it
@@ -227,6 +236,7 @@ class Plugin::Impl {
       started_ = true;
     }
     AgentChanged();  // what the agent said before everything was there
+    health_ticker_ = std::thread([this] { ConfirmHealth(); });
 
     std::vector<std::unique_ptr<grpc::Service>> services;
     const ClaimOperations operations = MeasureOperations(
@@ -242,6 +252,8 @@ class Plugin::Impl {
     services.push_back(MakeDraServiceV1beta1(operations, *pool_));
     services.push_back(
         MakeRegistrationService(paths_.driver_name(), paths_.service_socket(), registration_));
+    services.push_back(health_streams_.MakeServiceV1());
+    services.push_back(health_streams_.MakeServiceV1alpha1());
     ASCEND_ASSIGN_OR_RETURN(server_, PluginServer::Start(paths_, std::move(services)));
     ServeAllocations(options);
     if (options.health_port >= 0) {
@@ -366,6 +378,37 @@ class Plugin::Impl {
     if (view.inventory != nullptr) ChangeNodeModes(*view.inventory);
     engine_.NotifyChange();
     publisher_->Wake();
+    PublishHealth();
+  }
+
+  // The agent looks at its chips all the time and tells only changes: what it said last holds as
+  // long as it answers and the library does. Not told anything, the feed lets it become unknown.
+  void PublishHealth() {
+    const agent::View view = agent_->Current();
+    if (!view.connected || view.inventory == nullptr ||
+        view.inventory->library != vnpu::LibraryState::kReady) {
+      return;
+    }
+    const absl::Time now = Clock::Real().Now();
+    const absl::StatusOr<RecordStore::Contents> contents = records_.ReadAll();
+    if (!contents.ok()) {
+      LogWarning("the health of held devices is not told: claim records cannot be read",
+                 {{"error", contents.status()}});
+    }
+    health_feed_.Publish(HealthOfDevices(
+        node_name_, DevicesOf(*view.inventory, device_options_).devices,
+        contents.ok() ? contents->records : ClaimRecords(), HealthOfChips(*view.inventory), now));
+  }
+
+  void ConfirmHealth() {
+    for (;;) {
+      {
+        MutexLock lock(&mutex_);
+        if (started_) ended_.WaitFor(&mutex_, kHealthPeriod);
+        if (!started_) return;
+      }
+      PublishHealth();
+    }
   }
 
   // Makes the node ready for vNPUs made on demand, where the operator allows it.
@@ -413,6 +456,7 @@ class Plugin::Impl {
   }
 
   const Paths paths_;
+  const std::string node_name_;
   Metrics& metrics_;
   const std::string boot_id_;
   const DeviceOptions device_options_;
@@ -428,7 +472,11 @@ class Plugin::Impl {
   ClaimEngine engine_;
   RegistrationState registration_;
 
+  HealthFeed health_feed_;
+  HealthStreams health_streams_{health_feed_, {}};
+
   Mutex mutex_;
+  CondVar ended_;
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<const vnpu::Inventory> saved_ ABSL_GUARDED_BY(mutex_);
 
@@ -445,6 +493,7 @@ class Plugin::Impl {
   std::unique_ptr<DirectoryWatch> records_watch_;
   std::unique_ptr<DirectoryWatch> publisher_watch_;
   std::unique_ptr<TaskPool> pool_;
+  std::thread health_ticker_;
   std::unique_ptr<PluginServer> server_;
   std::unique_ptr<AllocationsServer> allocations_server_;
   std::unique_ptr<HealthServer> health_server_;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/runtime/logging.h"
+#include "kubeletplugin/service/health_streams.h"
 #include "pluginregistration_v1.grpc.pb.h"
 
 namespace ascend::kubeletplugin {
@@ -21,6 +22,9 @@ class RegistrationService final : public pluginregistration::Registration::Callb
     // The kubelet takes the first that it knows; v1beta1 would lose share ids.
     info_.add_supported_versions("v1.DRAPlugin");
     info_.add_supported_versions("v1beta1.DRAPlugin");
+    // A kubelet skips what it does not know.
+    info_.add_supported_versions(kHealthServiceV1);
+    info_.add_supported_versions(kHealthServiceV1alpha1);
   }
 
   grpc::ServerUnaryReactor* GetInfo(grpc::CallbackServerContext* context,

@@ -60,7 +60,9 @@ TEST_F(RegistrationServiceTest, SaysWhoWeAreWithinTheKubeletsSecond) {  // REG-0
   EXPECT_EQ(info.name(), "npu.huawei.com");
   EXPECT_EQ(info.endpoint(), "/kubelet/dra.sock");
   // The kubelet takes the first that it knows.
-  EXPECT_THAT(info.supported_versions(), ElementsAre("v1.DRAPlugin", "v1beta1.DRAPlugin"));
+  EXPECT_THAT(info.supported_versions(),
+              ElementsAre("v1.DRAPlugin", "v1beta1.DRAPlugin", "v1.DRAResourceHealth",
+                          "v1alpha1.DRAResourceHealth"));
 }
 
 TEST_F(RegistrationServiceTest, KeepsTheLastAnswerOfTheKubelet) {  // REG-05
