@@ -1,5 +1,6 @@
 """A chip that drops off the bus, and one that falls sick."""
 
+import signal
 import time
 
 import pytest
@@ -66,3 +67,60 @@ def test_sick_chip_is_tainted_and_recovers(cluster, chip_restored, note):
     wait_for(f"{NAME} tainted", lambda: tainted(cluster.devices()[NAME]), seconds=15)
     note(f"tainted after {time.monotonic() - start:.1f} s")
     assert without(cluster.devices(), NAME) == without(chip_restored, NAME), "other devices changed"
+
+
+def told(ns, name):
+    """What the pod's status says about its device: (health, message); None before it says anything."""
+    for status in ns.pod(name)["status"].get("containerStatuses", []):
+        for claim in status.get("allocatedResourcesStatus", []):
+            for resource in claim["resources"]:
+                return resource["health"], resource.get("message", "")
+    return None
+
+
+def wait_told(ns, name, health, seconds=30):
+    return wait_for(f"pod {name} is told {health}",
+                    lambda: (found := told(ns, name)) and found[0] == health and found, seconds=seconds,
+                    explain=lambda: f"its status says {told(ns, name)}")
+
+
+@pytest.mark.smoke
+def test_pod_status_says_that_its_chip_is_sick(cluster, ns, chip_restored, note):
+    ns.create(template("chip", request(selectors=[on_chip(CHIP)])),
+              pod("holder", container(FOREVER, claims=["npu"]), claims={"npu": "chip"}))
+    ns.wait_pod("holder")
+    wait_told(ns, "holder", "Healthy")
+    start = time.monotonic()
+    cluster.chip(CHIP, health="3")
+    _, message = wait_told(ns, "holder", "Unhealthy")
+    note(f"Unhealthy after {time.monotonic() - start:.1f} s: {message}")
+    assert message
+    start = time.monotonic()
+    cluster.chip(CHIP, health="0")
+    wait_told(ns, "holder", "Healthy", seconds=120)
+    note(f"Healthy again after {time.monotonic() - start:.1f} s")
+    assert ns.pod("holder")["status"]["phase"] == "Running"
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL], ids=["term", "kill"])
+def test_sick_chip_is_never_called_healthy_by_a_restarted_kubelet(cluster, ns, chip_restored, note, signal_number):
+    ns.create(template("chip", request(selectors=[on_chip(CHIP)])),
+              pod("holder", container(FOREVER, claims=["npu"]), claims={"npu": "chip"}))
+    ns.wait_pod("holder")
+    cluster.chip(CHIP, health="3")
+    sick = wait_told(ns, "holder", "Unhealthy")
+    cluster.restart_kubelet(signal_number)
+    # The whole time in which it may say something else, not only until it is right for the first time.
+    start, right_since, seen = time.monotonic(), None, []
+    while time.monotonic() < start + 25:
+        now = told(ns, "holder")
+        if not seen or seen[-1] != now:
+            seen.append(now)
+            right_since = time.monotonic() - start if now == sick else None
+        time.sleep(0.02)
+    note(f"after the restart: {seen}, right since {right_since:.1f} s" if right_since is not None else f"{seen}")
+    assert all(state is None or state[0] != "Healthy" for state in seen), seen
+    assert right_since is not None and right_since < 10, seen
+    # And it listens: this is not only what the API server remembers.
+    cluster.chip(CHIP, health="0")
+    wait_told(ns, "holder", "Healthy", seconds=120)
