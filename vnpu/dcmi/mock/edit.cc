@@ -5,49 +5,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/core/file.h"
-#include "base/core/file_lock.h"
 #include "base/core/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "vnpu/dcmi/abi.h"
-#include "vnpu/dcmi/mock/node.h"
+#include "vnpu/dcmi/mock/edit_json.h"
 
 namespace ascend::dcmi::mock {
 namespace {
 
-// Keeps the order of keys, so that a file stays readable beside its original.
 using Json = nlohmann::ordered_json;
-
-absl::Status Edit(const std::string& node_directory,
-                  const std::function<absl::Status(Json&)>& change) {
-  ASCEND_ASSIGN_OR_RETURN(const FileLock lock,
-                          FileLock::Acquire(JoinPath(node_directory, ".lock"), absl::Seconds(10)));
-  const std::string path = NodeFile(node_directory);
-  ASCEND_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object())
-    return absl::InvalidArgumentError(absl::StrCat(path, " is no JSON object"));
-  ASCEND_RETURN_IF_ERROR(change(json)).With(path);
-  const std::string changed = json.dump(2) + "\n";
-  Node node;
-  std::string error;
-  if (!ParseNode(changed, &node, &error)) return absl::InvalidArgumentError(error);
-  return WriteFileAtomically(path, changed, {.mode = 0644, .durable = false});
-}
-
-absl::Status EditChip(const std::string& node_directory, int physical_id,
-                      const std::function<absl::Status(Json&)>& change) {
-  return Edit(node_directory, [&](Json& node) -> absl::Status {
-    if (node.contains("chips") && node["chips"].is_array()) {
-      for (Json& chip : node["chips"]) {
-        if (chip.is_object() && chip.value("physicalID", Json()) == physical_id) {
-          return change(chip);
-        }
-      }
-    }
-    return absl::NotFoundError(absl::StrCat("no chip with physical id ", physical_id));
-  });
-}
 
 absl::Status EditProcesses(const std::string& node_directory, int physical_id,
                            const std::function<absl::Status(Json&)>& change) {
@@ -157,7 +123,7 @@ absl::Status SetCall(const std::string& node_directory, const CallEdit& edit) {
   if (!IsFunction(edit.function)) {
     return absl::InvalidArgumentError(absl::StrCat("libdcmi has no function ", edit.function));
   }
-  return Edit(node_directory, [&](Json& node) -> absl::Status {
+  return EditNode(node_directory, [&](Json& node) -> absl::Status {
     Json entry = Json::object();
     Put(entry, "card", edit.card);
     Put(entry, "device", edit.device);
@@ -191,7 +157,7 @@ absl::Status SetCall(const std::string& node_directory, const CallEdit& edit) {
 }
 
 absl::Status ClearCalls(const std::string& node_directory) {
-  return Edit(node_directory, [](Json& node) -> absl::Status {
+  return EditNode(node_directory, [](Json& node) -> absl::Status {
     node["calls"] = Json::object();
     return absl::OkStatus();
   });

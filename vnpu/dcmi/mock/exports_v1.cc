@@ -1,11 +1,12 @@
 // Generation 1: chips by (card, device).
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <thread>
 
 #include "vnpu/dcmi/mock/exports.h"
+#include "vnpu/dcmi/mock/fault_calls.h"
+#include "vnpu/dcmi/mock/fault_events.h"
 #include "vnpu/dcmi/mock/getters.h"
 #include "vnpu/dcmi/mock/vnpu_calls.h"
 
@@ -29,7 +30,7 @@ int OnChip(const char* function, int card, int device, Work work) {
   return mock::RunChip(function, 1, [=](const View& view) { return view.At(card, device); }, work);
 }
 
-// A function that changes the node, or needs what the mock does not have yet (events).
+// A function that the mock does not have.
 int NotYet(const char* function, int card, int device) {
   return OnChip(function, card, device,
                 [](const View&, const Chip&) -> int { return DCMI_NOT_SUPPORT; });
@@ -285,8 +286,9 @@ int dcmi_get_device_die_v2(int card_id, int device_id, enum dcmi_die_type type,
 }
 
 int dcmi_get_device_boot_status(int card_id, int device_id, enum dcmi_boot_status* status) {
-  return OnChip(__func__, card_id, device_id,
-                [=](const View&, const Chip& chip) { return Give(status, chip.boot_status); });
+  return OnChip(__func__, card_id, device_id, [=](const View& view, const Chip& chip) {
+    return mock::GetBootStatus(view, chip, status);
+  });
 }
 
 int dcmi_get_npu_work_mode(int card, unsigned char* mode) {
@@ -328,24 +330,24 @@ int dcmi_get_netdev_brother_device(int card_id, int device_id, int* brother_card
 // State.
 
 int dcmi_get_device_health(int card_id, int device_id, unsigned* health) {
-  return OnChip(__func__, card_id, device_id,
-                [=](const View&, const Chip& chip) { return Give(health, chip.health); });
+  return OnChip(__func__, card_id, device_id, [=](const View& view, const Chip& chip) {
+    return mock::GetHealth(view, chip, health);
+  });
 }
 
 int dcmi_get_device_errorcode_v2(int card_id, int device_id, int* count, unsigned* list,
                                  unsigned list_len) {
-  return OnChip(__func__, card_id, device_id, [=](const View&, const Chip& chip) {
-    return mock::GetErrorCodes(chip, count, list, list_len);
+  return OnChip(__func__, card_id, device_id, [=](const View& view, const Chip& chip) {
+    return mock::GetErrorCodes(view, chip, count, list, list_len);
   });
 }
 
 int dcmi_get_device_errorcode_string(int card_id, int device_id, unsigned code, unsigned char* info,
                                      int buf_size) {
-  return OnChip(__func__, card_id, device_id, [=](const View&, const Chip&) -> int {
+  return OnChip(__func__, card_id, device_id, [=](const View& view, const Chip&) -> int {
     if (buf_size < 0) return DCMI_INVALID_PARAMETER;
-    char text[32];
-    std::snprintf(text, sizeof(text), "mock fault 0x%08X", code);
-    return mock::CopyText(text, reinterpret_cast<char*>(info), static_cast<size_t>(buf_size));
+    return mock::CopyText(mock::FaultText(view, code), reinterpret_cast<char*>(info),
+                          static_cast<size_t>(buf_size));
   });
 }
 
@@ -381,8 +383,9 @@ int dcmi_get_device_gateway(int card_id, int device_id, enum dcmi_port_type port
 }
 
 int dcmi_get_device_outband_channel_state(int card_id, int device_id, int* state) {
-  return OnChip(__func__, card_id, device_id,
-                [=](const View&, const Chip&) { return Give(state, 1); });
+  return OnChip(__func__, card_id, device_id, [=](const View& view, const Chip&) {
+    return Give(state, view.node.reset.outband ? 1 : 0);
+  });
 }
 
 int dcmi_get_device_share_enable(int card_id, int device_id, int* flag) {
@@ -580,30 +583,49 @@ int dcmi_set_destroy_vdevice(int card_id, int device_id, unsigned vdev_id) {
   });
 }
 
+// Events and resets.
+
+int dcmi_subscribe_fault_event(int card_id, int device_id, struct dcmi_event_filter filter,
+                               dcmi_fault_event_callback handler) {
+  const auto subscribe = [=](const View& view, const Chip* chip) {
+    return mock::SubscribeFaults(view, chip, filter, handler);
+  };
+  if (card_id == -1 && device_id == -1) {  // every chip
+    return Node(__func__, [=](const View& view) { return subscribe(view, nullptr); });
+  }
+  return OnChip(__func__, card_id, device_id,
+                [=](const View& view, const Chip& chip) { return subscribe(view, &chip); });
+}
+
+int dcmi_set_device_reset(int card_id, int device_id, enum dcmi_reset_channel channel) {
+  return OnChip(__func__, card_id, device_id, [=](const View& view, const Chip& chip) {
+    return mock::ResetChip(view, chip, channel);
+  });
+}
+
+int dcmi_pre_reset_soc(int card_id, int device_id) {
+  return OnChip(__func__, card_id, device_id, mock::PrepareReset);
+}
+
+int dcmi_set_device_pre_reset(int card_id, int device_id) {
+  return OnChip(__func__, card_id, device_id, mock::PrepareReset);
+}
+
+int dcmi_rescan_soc(int card_id, int device_id) {
+  return OnChip(__func__, card_id, device_id, mock::Rescan);
+}
+
+int dcmi_set_device_rescan(int card_id, int device_id) {
+  return OnChip(__func__, card_id, device_id, mock::Rescan);
+}
+
 // What the mock does not do.
 
-int dcmi_subscribe_fault_event(int card_id, int device_id, struct dcmi_event_filter,
-                               dcmi_fault_event_callback) {
-  // (-1, -1) is every chip.
-  if (card_id == -1 && device_id == -1) return NotYet(__func__);
-  return NotYet(__func__, card_id, device_id);
-}
 int dcmi_get_fault_event(int card_id, int device_id, int, struct dcmi_event_filter,
                          struct dcmi_event*) {
   return NotYet(__func__, card_id, device_id);
 }
 int dcmi_set_multi_die_policy(enum dcmi_multi_die_policy) { return NotYet(__func__); }
 int dcmi_set_device_share_enable(int card_id, int device_id, int) {
-  return NotYet(__func__, card_id, device_id);
-}
-int dcmi_set_device_reset(int card_id, int device_id, enum dcmi_reset_channel) {
-  return NotYet(__func__, card_id, device_id);
-}
-int dcmi_pre_reset_soc(int card_id, int device_id) { return NotYet(__func__, card_id, device_id); }
-int dcmi_rescan_soc(int card_id, int device_id) { return NotYet(__func__, card_id, device_id); }
-int dcmi_set_device_pre_reset(int card_id, int device_id) {
-  return NotYet(__func__, card_id, device_id);
-}
-int dcmi_set_device_rescan(int card_id, int device_id) {
   return NotYet(__func__, card_id, device_id);
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "vnpu/dcmi/mock/exports.h"
+#include "vnpu/dcmi/mock/fault_calls.h"
+#include "vnpu/dcmi/mock/fault_events.h"
 #include "vnpu/dcmi/mock/getters.h"
 
 namespace mock = ascend::dcmi::mock;
@@ -107,13 +109,14 @@ int dcmiv2_get_topo_info_by_device_id(int dev1, int dev2, int* topo_type) {
 }
 
 int dcmiv2_get_device_health(int dev, unsigned* health) {
-  return OnChip(__func__, dev,
-                [=](const View&, const Chip& chip) { return Give(health, chip.health); });
+  return OnChip(__func__, dev, [=](const View& view, const Chip& chip) {
+    return mock::GetHealth(view, chip, health);
+  });
 }
 
 int dcmiv2_get_device_error_code_list(int dev, int* count, unsigned* list, unsigned list_len) {
-  return OnChip(__func__, dev, [=](const View&, const Chip& chip) {
-    return mock::GetErrorCodes(chip, count, list, list_len);
+  return OnChip(__func__, dev, [=](const View& view, const Chip& chip) {
+    return mock::GetErrorCodes(view, chip, count, list, list_len);
   });
 }
 
@@ -141,8 +144,9 @@ int dcmiv2_get_device_utilization_rate(int dev, int type, unsigned* percent) {
 }
 
 int dcmiv2_get_device_boot_status(int dev, enum dcmi_boot_status* status) {
-  return OnChip(__func__, dev,
-                [=](const View&, const Chip& chip) { return Give(status, chip.boot_status); });
+  return OnChip(__func__, dev, [=](const View& view, const Chip& chip) {
+    return mock::GetBootStatus(view, chip, status);
+  });
 }
 
 int dcmiv2_get_device_info(int dev, enum dcmi_main_cmd command, unsigned sub_cmd, void* buf,
@@ -152,17 +156,35 @@ int dcmiv2_get_device_info(int dev, enum dcmi_main_cmd command, unsigned sub_cmd
   });
 }
 
+// Events and resets.
+
+int dcmiv2_subscribe_fault_event(int dev, struct dcmi_event_filter filter,
+                                 dcmi_fault_event_callback handler) {
+  const auto subscribe = [=](const View& view, const Chip* chip) {
+    return mock::SubscribeFaults(view, chip, filter, handler);
+  };
+  if (dev == -1) {  // every chip
+    return mock::RunNode(__func__, 2, Phase::kReady,
+                         [=](const View& view) { return subscribe(view, nullptr); });
+  }
+  return OnChip(__func__, dev,
+                [=](const View& view, const Chip& chip) { return subscribe(view, &chip); });
+}
+
+int dcmiv2_pre_reset_device(int dev) { return OnChip(__func__, dev, mock::PrepareReset); }
+int dcmiv2_rescan_device(int dev) { return OnChip(__func__, dev, mock::Rescan); }
+
+int dcmiv2_reset_device(int dev, enum dcmi_reset_channel channel) {
+  return OnChip(__func__, dev, [=](const View& view, const Chip& chip) {
+    return mock::ResetChip(view, chip, channel);
+  });
+}
+
 // What the mock does not do.
 
-int dcmiv2_subscribe_fault_event(int dev, struct dcmi_event_filter, dcmi_fault_event_callback) {
-  return NotYet(__func__, dev);
-}
 int dcmiv2_get_device_component_list(int dev, enum dcmi_component_type*, unsigned) {
   return NotYet(__func__, dev);
 }
-int dcmiv2_pre_reset_device(int dev) { return NotYet(__func__, dev); }
-int dcmiv2_rescan_device(int dev) { return NotYet(__func__, dev); }
-int dcmiv2_reset_device(int dev, enum dcmi_reset_channel) { return NotYet(__func__, dev); }
 
 #define ASCEND_MOCK_UNTYPED(name)                                              \
   int name(void) {                                                             \

@@ -73,14 +73,6 @@ int GetDie(const Chip& chip, dcmi_die_type type, dcmi_die_id* die) {
   return DCMI_OK;
 }
 
-int GetErrorCodes(const Chip& chip, int* count, unsigned* list, unsigned list_len) {
-  if (count == nullptr || list == nullptr) return DCMI_INVALID_PARAMETER;
-  if (list_len < chip.error_codes.size()) return DCMI_INVALID_PARAMETER;
-  std::copy(chip.error_codes.begin(), chip.error_codes.end(), list);
-  *count = static_cast<int>(chip.error_codes.size());
-  return DCMI_OK;
-}
-
 int GetPower(const View& view, const Chip& chip, int* deciwatt) {
   if (deciwatt == nullptr) return DCMI_INVALID_PARAMETER;
   // 310P cards measure power in their management unit only; of an A3 module, die 0 tells.

@@ -20,7 +20,6 @@ int GetPcieInfo(const Chip& chip, dcmi_pcie_info_all* info);
 int GetBoardInfo(const Chip& chip, dcmi_board_info* info);
 int GetElabel(const Chip& chip, dcmi_elabel_info* info);
 int GetDie(const Chip& chip, dcmi_die_type type, dcmi_die_id* die);
-int GetErrorCodes(const Chip& chip, int* count, unsigned* list, unsigned list_len);
 int GetPower(const View& view, const Chip& chip, int* deciwatt);
 int GetHbm(const View& view, const Chip& chip, dcmi_hbm_info* info);
 int GetUtilization(const Chip& chip, int type, unsigned* percent);

@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "vnpu/dcmi/abi.h"
+#include "vnpu/dcmi/mock/fault_edit.h"
 #include "vnpu/dcmi/mock/test_node.h"
 #include "vnpu/dcmi/mock/vnpu_edit.h"
 
@@ -508,6 +509,55 @@ TEST(MockLibraryTest, DiesRightAfterACreate) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "it survived";
   EXPECT_EQ(VnpuCount(library, 0), 1u);
+}
+
+std::promise<dcmi_event>* promised_event = nullptr;
+void KeepEvent(dcmi_event* event) { promised_event->set_value(*event); }
+
+TEST(MockLibraryTest, SubscribesOnceAndFilters) {
+  TestNode node("8x910B3");
+  MockLibrary library;
+  const auto subscribe = FN(library, dcmi_subscribe_fault_event);
+  EXPECT_EQ(subscribe(-1, -1, {}, KeepEvent), DCMI_INNER_ERR) << "before init";
+  ASSERT_EQ(FN(library, dcmi_init)(), DCMI_OK);
+  EXPECT_EQ(subscribe(-1, -1, {}, nullptr), DCMI_INVALID_PARAMETER);
+  EXPECT_EQ(subscribe(77, 0, {}, KeepEvent), DCMI_DEVICE_NOT_EXIST);
+  std::promise<dcmi_event> promise;
+  promised_event = &promise;
+  dcmi_event_filter filter{};
+  filter.filter_flag = 1 | 2;  // the event id, and this severity and above
+  filter.event_id = 0x11;
+  filter.severity = 2;
+  ASSERT_EQ(subscribe(3, 0, filter, KeepEvent), DCMI_OK);
+  EXPECT_EQ(subscribe(-1, -1, {}, KeepEvent), DCMI_RESOURCE_OCCUPIED);
+  // Of these, only the last passes; a second one that passes would break the promise.
+  ASSERT_THAT(AddFault(node.directory(), 3, {.code = 0x12}), IsOk());
+  ASSERT_THAT(AddFault(node.directory(), 3, {.code = 0x11, .severity = "minor"}), IsOk());
+  ASSERT_THAT(AddFault(node.directory(), 4, {.code = 0x11}), IsOk());
+  ASSERT_THAT(AddFault(node.directory(), 3, {.code = 0x11, .severity = "critical"}), IsOk());
+  const dcmi_event event = promise.get_future().get();
+  EXPECT_EQ(event.type, DCMI_EVENT_DMS_FAULT);
+  EXPECT_EQ(event.event_t.dms_event.deviceid, 3);
+  EXPECT_EQ(event.event_t.dms_event.event_id, 0x11u);
+  EXPECT_EQ(event.event_t.dms_event.severity, 3);
+  EXPECT_EQ(event.event_t.dms_event.assertion, 1);
+}
+
+TEST(MockLibraryTest, GivesNoMoreCodesThanAskedFor) {
+  TestNode node("8x910B3");
+  MockLibrary library;
+  ASSERT_EQ(FN(library, dcmi_init)(), DCMI_OK);
+  ASSERT_THAT(AddFault(node.directory(), 3, {.code = 1}), IsOk());
+  ASSERT_THAT(AddFault(node.directory(), 3, {.code = 2}), IsOk());
+  const auto get = FN(library, dcmi_get_device_errorcode_v2);
+  int count = 0;
+  unsigned list[2] = {};
+  EXPECT_EQ(get(3, 0, &count, list, 1), DCMI_INVALID_PARAMETER);
+  EXPECT_EQ(get(3, 0, nullptr, list, 2), DCMI_INVALID_PARAMETER);
+  EXPECT_EQ(get(3, 0, &count, nullptr, 2), DCMI_INVALID_PARAMETER);
+  ASSERT_EQ(get(3, 0, &count, list, 2), DCMI_OK);
+  EXPECT_EQ(count, 2);
+  EXPECT_EQ(list[1], 2u);
 }
 
 }  // namespace

@@ -17,6 +17,11 @@ constexpr std::pair<const char*, Family> kFamilies[] = {
     {"910A", Family::k910A}, {"910B", Family::k910B}, {"A3", Family::kA3},
     {"950", Family::k950}};
 
+constexpr std::pair<const char*, ResetUnit> kResetUnits[] = {
+    {"chip", ResetUnit::kChip},     {"card", ResetUnit::kCard},
+    {"module", ResetUnit::kModule}, {"modulePair", ResetUnit::kModulePair},
+    {"ring", ResetUnit::kRing},     {"mesh", ResetUnit::kMesh}};
+
 const std::map<std::string, int> kUtilizations = {
     {"ddr", DCMI_UTILIZATION_DDR},       {"aicore", DCMI_UTILIZATION_AICORE},
     {"aicpu", DCMI_UTILIZATION_AICPU},   {"ctrlcpu", DCMI_UTILIZATION_CTRLCPU},
@@ -137,6 +142,7 @@ Chip ParseChip(Object object) {
   } else {
     object.Get("health", &chip.health);
   }
+  object.Get("healthIsFixed", &chip.health_is_fixed);
   object.Get("bootStatus", &chip.boot_status);
   if (const Json* codes = object.Find("errorCodes")) {
     if (!codes->is_array()) object.Fail("needs an array for errorCodes");
@@ -222,6 +228,50 @@ std::vector<Behaviour> ParseBehaviours(const Json& json, const std::string& wher
   return behaviours;
 }
 
+ResetBehaviour ParseReset(Object object) {
+  ResetBehaviour reset;
+  std::string unit;
+  object.Get("unit", &unit);
+  for (const auto& [name, value] : kResetUnits) {
+    if (unit == name) reset.unit = value;
+  }
+  if (!unit.empty() && !reset.unit.has_value()) {
+    object.Fail("needs chip, card, module, modulePair, ring or mesh for unit");
+  }
+  object.Get("durationMs", &reset.duration_ms);
+  if (reset.duration_ms < 0) object.Fail("needs a durationMs of 0 or more");
+  object.Get("stopsAt", &reset.stops_at);
+  if (reset.stops_at.has_value() &&
+      (*reset.stops_at < 0 || *reset.stops_at > int{DCMI_BOOT_FINISH})) {
+    object.Fail("needs a boot status from 0 to 3 for stopsAt");
+  }
+  object.Get("outband", &reset.outband);
+  object.Finish();
+  return reset;
+}
+
+EventBehaviour ParseEvents(Object object) {
+  EventBehaviour events;
+  if (const Json* lose = object.Find("lose")) {
+    if (!lose->is_array()) object.Fail("needs an array for lose");
+    for (const Json& what : *lose) {
+      if (what == "occurred") {
+        events.lose_occurred = true;
+      } else if (what == "recovered") {
+        events.lose_recovered = true;
+      } else if (what == "oneShot") {
+        events.lose_one_shot = true;
+      } else {
+        object.Fail("needs occurred, recovered or oneShot in lose");
+      }
+    }
+  }
+  object.Get("delayMs", &events.delay_ms);
+  if (events.delay_ms < 0) object.Fail("needs a delayMs of 0 or more");
+  object.Finish();
+  return events;
+}
+
 Node Parse(const Json& json) {
   Node node;
   Object object(json, "the node");
@@ -255,6 +305,8 @@ Node Parse(const Json& json) {
     if (node.vnpu_nodes.delay_ms < 0) nodes->Fail("needs a delayMs of 0 or more");
     nodes->Finish();
   }
+  if (auto reset = object.Child("reset")) node.reset = ParseReset(*reset);
+  if (auto events = object.Child("events")) node.events = ParseEvents(*events);
   if (auto calls = object.Child("calls")) {
     for (const auto& item : calls->json().items()) {
       node.calls[item.key()] = ParseBehaviours(item.value(), "calls." + item.key());
@@ -312,6 +364,13 @@ std::vector<const Chip*> Node::Visible() const {
     visible.push_back(&chip);
   }
   return visible;
+}
+
+int Node::LogicIdOf(const Chip& chip) const {
+  const std::vector<const Chip*> visible = Visible();
+  // Pointers into one vector: those before it come first.
+  return static_cast<int>(std::count_if(visible.begin(), visible.end(),
+                                        [&](const Chip* other) { return other < &chip; }));
 }
 
 bool ParseNode(const std::string& text, Node* node, std::string* error) {

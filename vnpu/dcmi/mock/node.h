@@ -54,7 +54,8 @@ struct Chip {
   std::optional<int> physical_id;
   int card = 0, device = 0;
   bool present = true;
-  unsigned health = 0;
+  unsigned health = 0;           // at least; the state's faults make it worse
+  bool health_is_fixed = false;  // they do not
   unsigned boot_status = 16;
   std::vector<unsigned> error_codes;
 
@@ -121,6 +122,22 @@ struct Behaviour {
   bool after_work = false;  // all of this only when the work is done
 };
 
+// The chips that go down together in a reset.
+enum class ResetUnit { kChip, kCard, kModule, kModulePair, kRing, kMesh };
+
+struct ResetBehaviour {
+  std::optional<ResetUnit> unit;  // none = the product's
+  int duration_ms = 1000;         // until the chips have started again
+  std::optional<int> stops_at;    // the boot status that they do not get beyond
+  bool outband = true;            // there is a channel out of band
+};
+
+// What becomes of fault events on their way to the subscribers.
+struct EventBehaviour {
+  bool lose_occurred = false, lose_recovered = false, lose_one_shot = false;
+  int delay_ms = 0;
+};
+
 struct Node {
   Family family = Family::k910B;
   int generation = 1;
@@ -131,11 +148,15 @@ struct Node {
   std::vector<std::string> hidden_symbols;
   std::optional<VnpuRules> vnpu;  // none = the product has no vNPUs
   VnpuNodes vnpu_nodes;
+  ResetBehaviour reset;
+  EventBehaviour events;
 
   bool HasHbm() const;
   // What the library enumerates, in logic id order: the chips that are present; on A3 with the
   // policy "union" a module counts only with both dies.
   std::vector<const Chip*> Visible() const;
+  // Place in Visible(); of a chip that is not, the place that it would have.
+  int LogicIdOf(const Chip& chip) const;
   const Chip* FindPhysical(int physical_id) const;
   // Whether a card has a management unit; it is the unit after the chips of the card.
   bool HasMcu() const;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/core/file.h"
@@ -113,6 +114,68 @@ TEST_F(MockNodeProgramTest, MakesVnpusAsAnAdministrator) {
   EXPECT_THAT(result.output, HasSubstr("\"vnpus\": []"));
   EXPECT_THAT(result.output, HasSubstr("\"vdeviceMode\": \"vm\""));
   EXPECT_THAT(result.output, HasSubstr("\"recovery\": false"));
+}
+
+TEST_F(MockNodeProgramTest, LetsFaultsComeAndGo) {
+  Create();
+  const std::string chip = " --node-dir " + node() + " --chip 3 ";
+  Result result = Tool("fault add" + chip + "--code 80E01801 --severity critical --text HBM");
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  result = Tool("fault list --node-dir " + node());
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.output, HasSubstr("\"code\": \"80E01801\""));
+  EXPECT_THAT(result.output, HasSubstr("\"severity\": \"critical\""));
+  EXPECT_EQ(Tool("fault oneshot" + chip + "--code 8C2FA009").exit_code, 0);
+  EXPECT_EQ(Tool("fault add" + chip + "--code 1 --no-event --no-list").exit_code, 0);
+  EXPECT_EQ(Tool("fault clear" + chip + "--code 0x80e01801").exit_code, 0);
+  EXPECT_EQ(Tool("fault clear" + chip + "--all --no-event").exit_code, 0);
+  EXPECT_THAT(Tool("fault list --node-dir " + node()).output, HasSubstr("\"faults\": []"));
+  const auto events = ReadFile(node() + "/state/events.jsonl");
+  ASSERT_THAT(events, ascend::IsOk());
+  EXPECT_EQ(std::count(events->begin(), events->end(), '\n'), 3);
+  result = Tool("fault clear" + chip + "--all");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("no such fault"));
+  result = Tool("fault add" + chip + "--code hbm");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("hex digits"));
+}
+
+TEST_F(MockNodeProgramTest, LosesChipsAndLinks) {
+  Create();
+  const std::string chip = " --node-dir " + node() + " --physical-id 3 ";
+  EXPECT_EQ(Tool("network" + chip + "down").exit_code, 0);
+  EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(HasSubstr("\"networkHealth\": 3")));
+  EXPECT_EQ(Tool("lose" + chip).exit_code, 0);
+  EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(HasSubstr("\"present\": false")));
+  EXPECT_EQ(Tool("return" + chip + "--bus-id 0000:7f:00.0 --logic-id 7").exit_code, 0);
+  EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(HasSubstr("0000:7f:00.0")));
+  EXPECT_EQ(Tool("return" + chip + "--logic-id 9").exit_code, 1);
+  EXPECT_EQ(Tool("resets --node-dir " + node() +
+                 " --duration 50ms --unit chip --stops-at 2 "
+                 "--outband off")
+                .exit_code,
+            0);
+  EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(HasSubstr("\"durationMs\": 50")));
+  EXPECT_EQ(Tool("events --node-dir " + node() + " --lose recovered --delay 10ms").exit_code, 0);
+  EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(HasSubstr("\"recovered\"")));
+  EXPECT_EQ(Tool("events --node-dir " + node()).exit_code, 0);
+  EXPECT_THAT(ReadFile(node() + "/node.json"), IsOkAndHolds(Not(HasSubstr("\"recovered\""))));
+}
+
+TEST_F(MockNodeProgramTest, RefusesFaultsThatMakeNoSense) {
+  Create();
+  const std::string chip = " --node-dir " + node() + " --chip 3 ";
+  for (const std::string& arguments :
+       {"fault" + chip, "fault add" + chip, "fault clear" + chip, std::string("fault add --code 1"),
+        "fault clear" + chip + "--all --code 1", "fault add" + chip + "--code 1 --severity bad",
+        "network" + chip + "slow", "network" + chip, "resets --node-dir " + node(),
+        "resets --node-dir " + node() + " --duration soon",
+        "resets --node-dir " + node() + " --unit rack",
+        "events --node-dir " + node() + " --lose all", std::string("lose --chip 3")}) {
+    EXPECT_EQ(Tool(arguments).exit_code, 2) << arguments;
+  }
+  EXPECT_EQ(Tool("lose --node-dir " + node() + " --chip 99").exit_code, 1);
 }
 
 TEST_F(MockNodeProgramTest, StandsForTheKernelUntilItIsTold) {

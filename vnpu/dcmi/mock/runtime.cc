@@ -13,6 +13,8 @@
 #include <thread>
 #include <tuple>
 
+#include "vnpu/dcmi/mock/fault_calls.h"
+
 namespace ascend::dcmi::mock {
 namespace {
 
@@ -100,6 +102,12 @@ int Hang(const std::string& directory, const std::string& function, const Chip* 
   }
 }
 
+bool IsInitialised(int generation) {
+  State& state = GlobalState();
+  std::lock_guard<std::mutex> lock(state.mutex);
+  return state.initialised[generation];
+}
+
 // Returns true if the call is over with *code.
 bool Misbehave(const View& view, const Behaviour& behaviour, const char* function, const Chip* chip,
                int* code) {
@@ -185,13 +193,13 @@ bool Enter(const View& view, const char* function, int generation, Phase phase, 
     *code = DCMI_NOT_SUPPORT;
     return false;
   }
-  if (phase == Phase::kReady) {
-    State& state = GlobalState();
-    std::lock_guard<std::mutex> lock(state.mutex);
-    if (!state.initialised[generation]) {
-      *code = DCMI_INNER_ERR;
-      return false;
-    }
+  if (phase == Phase::kReady && !IsInitialised(generation)) {
+    *code = DCMI_INNER_ERR;
+    return false;
+  }
+  if (chip != nullptr && !Answers(view, function, *chip)) {
+    *code = DCMI_NOT_READY;
+    return false;
   }
   return true;
 }

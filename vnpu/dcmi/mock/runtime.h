@@ -47,8 +47,8 @@ std::shared_ptr<const View> CurrentView();
 int Report(const char* function, const char* problem);
 
 // Applies what `calls` and `hiddenSymbols` say about `function` (for `chip`, if it is about one),
-// then the rules of generations and of init. Returns true if the call may do its work, else *code
-// is what it returns.
+// then the rules of generations and of init, and -8012 for a chip that does not answer. Returns
+// true if the call may do its work, else *code is what it returns.
 bool Enter(const View& view, const char* function, int generation, Phase phase, const Chip* chip,
            int* code);
 // What a call returns that has done its work with `code`: that, or what `calls` says about it.

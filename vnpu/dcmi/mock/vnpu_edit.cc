@@ -6,25 +6,14 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/core/file.h"
 #include "base/core/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "vnpu/dcmi/abi.h"
+#include "vnpu/dcmi/mock/edit_json.h"
 #include "vnpu/dcmi/mock/node.h"
 
 namespace ascend::dcmi::mock {
 namespace {
-
-absl::StatusOr<Node> NodeOf(const std::string& node_directory) {
-  const std::string path = NodeFile(node_directory);
-  ASCEND_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  Node node;
-  std::string error;
-  if (!ParseNode(text, &node, &error)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", error));
-  }
-  return node;
-}
 
 // Keeps what `change` did if it returns OK.
 absl::Status Change(const std::string& node_directory, const Node& node,

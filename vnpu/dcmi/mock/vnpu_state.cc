@@ -1,23 +1,14 @@
 #include "vnpu/dcmi/mock/vnpu_state.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <exception>
-#include <fstream>
-#include <iterator>
 #include <sstream>
-#include <stdexcept>
 #include <utility>
 
 #include "vnpu/dcmi/abi.h"
 #include "vnpu/dcmi/mock/json_object.h"
+#include "vnpu/dcmi/mock/state_file.h"
 
 namespace ascend::dcmi::mock {
 namespace {
@@ -33,48 +24,6 @@ std::string VnpusFile(const std::string& node_directory) {
 std::string ConfigFile(const std::string& node_directory) {
   return StateDirectory(node_directory) + "/vnpu.cfg";
 }
-
-[[noreturn]] void Fail(const std::string& path, const std::string& what) {
-  throw std::runtime_error(path + ": " + what);
-}
-
-// Empty if there is no such file.
-std::string ReadText(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream && errno != ENOENT && errno != ENOTDIR) Fail(path, std::strerror(errno));
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-}
-
-bool ReplaceText(const std::string& path, const std::string& text) {
-  const std::string temporary = path + ".tmp";  // one writer at a time: the lock is held
-  std::ofstream stream(temporary, std::ios::binary | std::ios::trunc);
-  stream << text;
-  stream.close();
-  if (stream && rename(temporary.c_str(), path.c_str()) == 0) return true;
-  unlink(temporary.c_str());
-  return false;
-}
-
-// Held until destroyed, or until the process ends.
-class Lock {
- public:
-  explicit Lock(const std::string& path)
-      : fd_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-    if (fd_ < 0) Fail(path, std::strerror(errno));
-    while (flock(fd_, LOCK_EX) != 0) {
-      if (errno == EINTR) continue;
-      const int error = errno;
-      close(fd_);
-      Fail(path, std::strerror(error));
-    }
-  }
-  ~Lock() { close(fd_); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  const int fd_;
-};
 
 Vnpu ParseVnpu(Object object) {
   Vnpu vnpu;
@@ -119,13 +68,13 @@ Vnpu ParseConfigLine(const std::string& path, const std::string& line) {
   Vnpu vnpu;
   int command = 0;
   std::sscanf(line.c_str(), "%d:%d:%n", &vnpu.physical_id, &vnpu.id, &command);
-  if (command == 0) Fail(path, "\"" + line + "\" is no vNPU");
+  if (command == 0) FailAt(path, "\"" + line + "\" is no vNPU");
   std::istringstream words(line.substr(command));
   for (std::string word; words >> word;) {
     if (word == "-f") words >> vnpu.template_name;
     if (word == "-g") words >> vnpu.vgroup;
   }
-  if (vnpu.template_name.empty()) Fail(path, "\"" + line + "\" names no template");
+  if (vnpu.template_name.empty()) FailAt(path, "\"" + line + "\" names no template");
   return vnpu;
 }
 
@@ -143,7 +92,7 @@ bool ReadConfig(const std::string& path, std::vector<Vnpu>* list) {
   if (!std::getline(lines, line)) return true;
   const bool on = line == std::string(kRecoveryKey) + "enable";
   if (!on && line != std::string(kRecoveryKey) + "disable") {
-    Fail(path, "begins with \"" + line + "\" instead of " + kRecoveryKey + "enable or disable");
+    FailAt(path, "begins with \"" + line + "\" instead of " + kRecoveryKey + "enable or disable");
   }
   bool inside = false;
   while (list != nullptr && std::getline(lines, line)) {
@@ -171,13 +120,6 @@ bool Write(const std::string& node_directory, const Node& node, const VnpuState&
                      Json({{"vdeviceMode", state.vdevice_mode}, {"vnpus", vnpus}}).dump(2) + "\n");
 }
 
-void MakeStateDirectory(const std::string& node_directory) {
-  const std::string directory = StateDirectory(node_directory);
-  if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) {
-    Fail(directory, std::strerror(errno));
-  }
-}
-
 }  // namespace
 
 Vnpu* VnpuState::Find(int id) {
@@ -191,8 +133,6 @@ bool VnpuState::HasVnpusOn(int physical_id) const {
   return std::any_of(vnpus.begin(), vnpus.end(),
                      [=](const Vnpu& vnpu) { return vnpu.physical_id == physical_id; });
 }
-
-std::string StateDirectory(const std::string& node_directory) { return node_directory + "/state"; }
 
 VnpuState ReadVnpuState(const std::string& node_directory) {
   VnpuState state;
@@ -210,7 +150,7 @@ VnpuState ReadVnpuState(const std::string& node_directory) {
     }
     object.Finish();
   } catch (const std::exception& problem) {
-    Fail(path, problem.what());
+    FailAt(path, problem.what());
   }
   return state;
 }
@@ -218,7 +158,7 @@ VnpuState ReadVnpuState(const std::string& node_directory) {
 int ChangeVnpuState(const std::string& node_directory, const Node& node,
                     const std::function<int(VnpuState&)>& change) {
   MakeStateDirectory(node_directory);
-  const Lock lock(StateDirectory(node_directory) + "/.lock");
+  const StateLock lock(node_directory);
   const VnpuState before = ReadVnpuState(node_directory);
   VnpuState state = before;
   const int code = change(state);
@@ -239,7 +179,7 @@ void RebootVnpus(const std::string& node_directory, const Node& node, bool permu
     }
     return DCMI_OK;
   });
-  if (code != DCMI_OK) Fail(StateDirectory(node_directory), "cannot be written");
+  if (code != DCMI_OK) FailAt(StateDirectory(node_directory), "cannot be written");
 }
 
 }  // namespace ascend::dcmi::mock

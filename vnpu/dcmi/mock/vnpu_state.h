@@ -2,8 +2,7 @@
 //
 //   state/vnpus.json  the vNPUs and the mode
 //   state/vnpu.cfg    stands for the host's /etc/vnpu.cfg: whether vNPUs are made again at boot,
-//   and
-//                     which; missing: they are
+//                     and which; missing: they are
 //   state/.lock       held by whoever changes either
 //
 // Any number of processes may read and change them at once. Like the library, this depends on
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "vnpu/dcmi/mock/node.h"
+#include "vnpu/dcmi/mock/state_file.h"
 #include "vnpu/dcmi/mock/vnpu_rules.h"
 
 namespace ascend::dcmi::mock {
@@ -28,9 +28,6 @@ struct VnpuState {
   Vnpu* Find(int id);
   bool HasVnpusOn(int physical_id) const;
 };
-
-// "state" in the node's directory.
-std::string StateDirectory(const std::string& node_directory);
 
 // Also while somebody changes it. Throws if a file is wrong.
 VnpuState ReadVnpuState(const std::string& node_directory);
