@@ -49,10 +49,14 @@ std::string ChipTurns::Text(const Holder& holder, absl::Duration step) const {
   const auto seconds = [&](absl::Duration since) {
     return absl::StrCat(absl::ToInt64Seconds(absl::Floor(now - since, step)), " s");
   };
+  if (holder.reader && holder.function.empty()) {
+    return absl::StrCat("the chip has been read for ", seconds(holder.since));
+  }
+  if (holder.reader && now - holder.call_since < step) {
+    return absl::StrCat("the chip has been read for ", seconds(holder.since), ", now ",
+                        holder.function);
+  }
   if (holder.reader) {
-    if (holder.function.empty() || now - holder.call_since < step) {
-      return absl::StrCat("the chip has been read for ", seconds(holder.since));
-    }
     return absl::StrCat("reading ", holder.function, " has not returned for ",
                         seconds(holder.call_since));
   }

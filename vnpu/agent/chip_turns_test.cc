@@ -66,7 +66,7 @@ TEST_F(ChipTurnsTest, SaysWhatKeepsTheChip) {
   clock_.seconds += 3;
   EXPECT_EQ(turns_.Doing(kChip), "the chip has been read for 3 s");
   turns_.Reading(kChip, "its health");
-  EXPECT_EQ(turns_.Doing(kChip), "the chip has been read for 3 s");
+  EXPECT_EQ(turns_.Doing(kChip), "the chip has been read for 3 s, now its health");
   turns_.Reading(kOther, "its health");
   EXPECT_EQ(turns_.Doing(kOther), "");
   clock_.seconds += 12;
