@@ -164,8 +164,8 @@ TEST_F(FaultLibraryTest, FollowsTheNetwork) {
 TEST_F(FaultLibraryTest, AHangingNetworkTestHoldsUpNothing) {
   Library& library = Open("8x910B3");
   const ChipAddress chip{3, 0};
-  const ReadWatch watch(node());
   node_->Call({.function = "dcmi_get_device_network_health", .physical_id = 3, .hang = true});
+  const ReadWatch watch(node());
   auto network = std::async(std::launch::async, [&] { return library.Network(chip); });
   watch.Wait();  // it is inside
   EXPECT_THAT(library.Health(chip), IsOkAndHolds(HealthGrade::kOk));
@@ -339,8 +339,8 @@ TEST_F(FaultLibraryTest, AResetMayFailStopOrHang) {
   EXPECT_THAT(library.Reset(chip, ResetChannel::kInband),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("RESET_FAIL")));
   EXPECT_THAT(library.BootState(chip), IsOkAndHolds(kBootFinished));
-  const ReadWatch watch(node());
   node_->Call({.function = "dcmi_set_device_reset", .hang = true});
+  const ReadWatch watch(node());
   auto hanging =
       std::async(std::launch::async, [&] { return library.Reset(chip, ResetChannel::kInband); });
   watch.Wait();
