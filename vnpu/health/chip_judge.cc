@@ -232,7 +232,7 @@ class Judge {
             .level = HealthLevel::kManuallySeparateNpu},
            absl::StrCat("fault ", FaultCodeText(code), " came too often: isolated until ",
                         TimeText(state.isolated_until)),
-           false, *state.isolated_since);
+           false, state.isolated_since);
     }
   }
 
@@ -390,9 +390,12 @@ Verdict VerdictOf(const FaultTable& table, const ChipMemory& memory) {
                               .present = !cause.until.has_value()});
     verdict.state = std::max(verdict.state, table.ActionOf(key.level).state);
   }
-  absl::c_stable_sort(verdict.causes, [&table](const HealthCause& a, const HealthCause& b) {
-    return std::make_tuple(table.ActionOf(a.level).effect, a.level) >
-           std::make_tuple(table.ActionOf(b.level).effect, b.level);
+  const auto badness = [&table](const HealthCause& cause) {
+    return std::make_tuple(table.ActionOf(cause.level).effect, cause.level, cause.code,
+                           absl::string_view(cause.text));
+  };
+  absl::c_sort(verdict.causes, [&badness](const HealthCause& a, const HealthCause& b) {
+    return badness(a) > badness(b);
   });
   std::vector<std::string> parts;
   for (const HealthCause& cause : verdict.causes) {

@@ -265,8 +265,12 @@ absl::Status HealthPolicy::Impl::Release(absl::string_view uuid, absl::Time now)
 }
 
 absl::Status HealthPolicy::Impl::Restore(absl::string_view json) {
+  inventory_.reset();
+  agent_known_ = true;
+  now_ = absl::InfinitePast();
   chips_.clear();
   verdicts_.clear();
+  next_change_ = absl::InfiniteFuture();
   ASCEND_ASSIGN_OR_RETURN(chips_, MemoryFromJson(json, boot_id_), "health memory");
   MakeVerdicts();
   return absl::OkStatus();

@@ -85,8 +85,8 @@ class HealthPolicy {
   // The memory, as JSON. The text changes only if there is something worth keeping (the time a chip
   // was last seen is kept to the hour).
   std::string Save() const;
-  // Takes over what another process saved, before the first Update(); delays that ran then begin
-  // anew. Strict: kInvalidArgument with what is wrong, and the memory is empty.
+  // Takes over what another process saved, and forgets all else; delays that ran then begin anew.
+  // Strict: kInvalidArgument with what is wrong, and this is as new.
   absl::Status Restore(absl::string_view json);
 
  private:
