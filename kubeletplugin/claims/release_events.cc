@@ -20,9 +20,9 @@ Cause CauseOf(const KeptVnpus& kept) {
   }
   switch (kept.error.code()) {
     case absl::StatusCode::kFailedPrecondition:
-      return {"busy",
-              "stop the process that still uses it (npu-smi info -t proc-mem on the node, a "
-              "container that hangs); it is tried again every few seconds"};
+      return {"busy, or refused",
+              "stop what still uses it (npu-smi info -t proc-mem on the node, a container that "
+              "hangs); it is tried again every few seconds"};
     case absl::StatusCode::kDeadlineExceeded:
       return {
           "stuck",

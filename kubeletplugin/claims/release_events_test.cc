@@ -76,9 +76,10 @@ TEST_F(ReleaseEventsTest, OncePerClaimAndCause) {
   EXPECT_EQ(events[0].regarding.uid, "a");
   EXPECT_EQ(events[0].reporting_component, "npu.huawei.com");
   EXPECT_EQ(events[0].reporting_instance, "node-1");
-  EXPECT_THAT(events[0].message,
-              AllOf(HasSubstr("vNPU 148 (vir02) of chip 3 stays"), HasSubstr("default/claim-a"),
-                    HasSubstr("busy; stop the process"), HasSubstr("busy for the time no. 0")));
+  EXPECT_THAT(
+      events[0].message,
+      AllOf(HasSubstr("vNPU 148 (vir02) of chip 3 stays"), HasSubstr("default/claim-a"),
+            HasSubstr("busy, or refused; stop what"), HasSubstr("busy for the time no. 0")));
   EXPECT_EQ(events[1].regarding.uid, "b");
 
   // Another cause is another Event, also one that was there before it.

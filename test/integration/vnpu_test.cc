@@ -21,6 +21,7 @@
 namespace ascend::integration {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -246,6 +247,36 @@ TEST_F(VnpuTest, ThePluginDiesDuringTheDestroy) {
   const sim::ClaimRef b = Part("b");
   Prepare(b);
   EXPECT_THAT(Vnpus(), SizeIs(1));
+}
+
+// The kubelet makes no Event of an Unprepare that fails.
+TEST_F(VnpuTest, AVnpuThatStaysIsToldOnce) {
+  Node();
+  if (IsSkipped()) return;
+  const sim::ClaimRef a = Part("a");
+  Prepare(a);
+  Mock({"call", "--name", "dcmi_set_destroy_vdevice", "--return", "-8020"});
+  const auto told = [&] {
+    std::vector<std::string> notes;
+    for (const nlohmann::json& event : api().List("events")) {
+      if (event["reason"] != "VnpuNotDestroyed") continue;
+      EXPECT_EQ(event["type"], "Warning");
+      EXPECT_EQ(event["action"], "DestroyVnpu");
+      EXPECT_EQ(event["regarding"]["kind"], "ResourceClaim");
+      EXPECT_EQ(event["regarding"]["uid"], a.uid);
+      notes.push_back(event["note"]);
+    }
+    return notes;
+  };
+  EXPECT_NE(UnprepareError(a), "");
+  EXPECT_TRUE(WaitFor([&] { return !told().empty(); }));
+  EXPECT_NE(UnprepareError(a), "");
+  EXPECT_NE(UnprepareError(a), "");
+  Mock({"call", "--clear"});
+  EXPECT_EQ(UnprepareError(a), "");
+  EXPECT_THAT(Vnpus(), IsEmpty());
+  EXPECT_THAT(told(), ElementsAre(AllOf(HasSubstr("vNPU 100 (vir05_1c_8g) of chip 0 stays"),
+                                        HasSubstr("busy, or refused"))));
 }
 
 TEST_F(VnpuTest, TheNodeNeverAppears) {
