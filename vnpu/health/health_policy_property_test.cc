@@ -111,6 +111,8 @@ class Node {
       case 13:
         has_list_ = !has_list_;
         break;
+      default:
+        break;
     }
     Assemble();
   }
@@ -147,7 +149,7 @@ class Node {
     fault.active = !fault.active;
     if (!fault.active) return;
     ++fault.occurrences;
-    if (code == kNew) fault.severity = static_cast<FaultSeverity>(Pick(5));
+    if (code == kNew || Pick(3) == 0) fault.severity = static_cast<FaultSeverity>(Pick(5));
   }
 
   void RestartAgent() {

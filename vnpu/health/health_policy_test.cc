@@ -333,6 +333,17 @@ TEST_F(HealthPolicyTest, AGradeThatNoCodeExplainsCounts) {
   EXPECT_EQ(Level(), "major");
 }
 
+TEST_F(HealthPolicyTest, AFaultExplainsAGradeThatIsNotWorseThanItself) {
+  chip().health = Health::kMajor;
+  Have({Active(kIgnored)});
+  chip().faults->at(0).severity = FaultSeverity::kMajor;
+  Look();
+  EXPECT_EQ(Level(), "NotHandleFault");
+  chip().health = Health::kCritical;
+  Look();
+  EXPECT_EQ(Level(), "critical");
+}
+
 TEST_F(HealthPolicyTest, AnAbsentChipIsBadAndComesBack) {
   Look();
   chip().health = Health::kAbsent;
