@@ -7,6 +7,7 @@
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
 #include "absl/time/clock.h"
+#include "cli/chips/commands.h"
 #include "cli/claims/commands.h"
 #include "cli/claims/node_files.h"
 #include "cli/output.h"
@@ -14,19 +15,51 @@
 namespace ascend::cli {
 namespace {
 
+// A plugin that runs carries an order out at once.
+constexpr absl::Duration kOrderPatience = absl::Seconds(3);
+
 constexpr char kFooter[] =
     "Examples:\n"
     "  ascend-dra claims list\n"
     "  ascend-dra claims show default/job-1\n"
     "  ascend-dra claims verify --json\n"
+    "  ascend-dra chips list\n"
+    "  ascend-dra chips isolate 3 --reason 'fan is loud'\n"
     "  kubectl -n ascend-dra-system exec POD -c plugin -- ascend-dra claims list\n"
     "\n"
     "Exit codes: 0 ok; 1 something is wrong (findings); 2 wrong usage;\n"
     "3 what was asked for is not there or cannot be read.";
 
+int RunChips(const kubeletplugin::Paths::Options& options, bool list, bool isolate,
+             kubeletplugin::ChipOrder order, const Output& out) {
+  const absl::StatusOr<kubeletplugin::Paths> paths = kubeletplugin::Paths::Create(options);
+  if (!paths.ok()) {
+    Complain(paths.status(), out);
+    return kExitUsage;
+  }
+  if (list) return ListChips(*paths, out);
+  order.action = isolate ? kubeletplugin::ChipOrder::Action::kIsolate
+                         : kubeletplugin::ChipOrder::Action::kRelease;
+  order.at = absl::Now();
+  return OrderChip(*paths, order, kOrderPatience, out);
+}
+
+int RunClaims(const NodeFilesOptions& options, bool list, bool verify, const std::string& claim,
+              const Output& out) {
+  const absl::StatusOr<NodeFiles> files = ReadNodeFiles(options);
+  if (!files.ok()) {
+    Complain(files.status(), out);
+    return absl::IsInvalidArgument(files.status()) ? kExitUsage : kExitCannotRead;
+  }
+  if (list) return ListClaims(*files, out);
+  return verify ? VerifyClaims(*files, out) : ShowClaim(*files, claim, out);
+}
+
 int Main(int argc, char** argv) {
-  CLI::App app("Looks at the driver for Huawei Ascend NPUs on this node; changes nothing",
-               "ascend-dra");
+  CLI::App app(
+      "Looks at the driver for Huawei Ascend NPUs on this node; changes nothing, but what "
+      "chips isolate and chips release say",
+      "ascend-dra");
   app.require_subcommand(1);
   app.fallthrough();  // common flags may follow the command
   app.footer(kFooter);
@@ -57,6 +90,24 @@ int Main(int argc, char** argv) {
       ->required();
   CLI::App* verify = claims->add_subcommand(
       "verify", "Check records, CDI files and locks; say what is wrong and what to do");
+  CLI::App* chips = app.add_subcommand("chips", "The node's chips and how they are");
+  chips->require_subcommand(1);
+  chips->fallthrough();
+  CLI::App* list_chips = chips->add_subcommand(
+      "list", "List the chips with their health; exits 1 if one is not to be used");
+  kubeletplugin::ChipOrder order;
+  CLI::App* isolate = chips->add_subcommand(
+      "isolate", "Keep new pods away from a chip until it is released, over restarts and reboots");
+  isolate->add_option("CHIP", order.physical_id, "Its physical id")
+      ->required()
+      ->check(CLI::NonNegativeNumber);
+  isolate->add_option("--reason", order.reason, "Why; shown to whoever asks about the chip")
+      ->required();
+  CLI::App* release = chips->add_subcommand(
+      "release", "End an isolation, by hand or for faults that came too often");
+  release->add_option("CHIP", order.physical_id, "Its physical id")
+      ->required()
+      ->check(CLI::NonNegativeNumber);
 
   try {
     app.parse(argc, argv);
@@ -69,15 +120,9 @@ int Main(int argc, char** argv) {
 
   const Output out = {.text = std::cout, .errors = std::cerr, .json = json};
   options.now = absl::Now();
-  const absl::StatusOr<NodeFiles> files = ReadNodeFiles(options);
-  if (!files.ok()) {
-    Complain(files.status(), out);
-    return absl::IsInvalidArgument(files.status()) ? kExitUsage : kExitCannotRead;
-  }
-  int code = kExitOk;
-  if (list->parsed()) code = ListClaims(*files, out);
-  if (show->parsed()) code = ShowClaim(*files, claim, out);
-  if (verify->parsed()) code = VerifyClaims(*files, out);
+  const int code =
+      chips->parsed() ? RunChips(options.paths, list_chips->parsed(), isolate->parsed(), order, out)
+                      : RunClaims(options, list->parsed(), verify->parsed(), claim, out);
   if (!std::cout.flush()) {
     std::cerr << "ascend-dra: cannot write to standard output\n";
     return kExitCannotRead;

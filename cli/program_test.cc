@@ -68,9 +68,11 @@ TEST_F(ProgramTest, FindingsAreOne) {
 
 TEST_F(ProgramTest, WrongUsageIsTwo) {
   for (const char* arguments :
-       {"", "claims", "frobnicate", "claims frobnicate", "claims show",
-        "claims list --no-such-flag", "claims list surplus",
-        "claims list --driver-name 'Not A Name'", "claims list --kubelet-root relative"}) {
+       {"", "claims", "frobnicate", "claims frobnicate", "claims show", "chips", "chips isolate 3",
+        "chips isolate three --reason x", "chips release -1",
+        "chips list --driver-name 'Not A Name'", "claims list --no-such-flag",
+        "claims list surplus", "claims list --driver-name 'Not A Name'",
+        "claims list --kubelet-root relative"}) {
     const Result result = Run(arguments);
     EXPECT_EQ(result.code, 2) << arguments << ": " << result.text;
     EXPECT_THAT(result.text, StartsWith("ascend-dra: ")) << arguments;

@@ -104,6 +104,36 @@ absl::StatusOr<bool> ApplyVnpuSetting(const std::string& key, const YAML::Node& 
   return false;
 }
 
+absl::Status ApplyHealth(const YAML::Node& map, DriverConfig* config) {
+  ASCEND_RETURN_IF_ERROR(CheckKeys(map, "health"));
+  vnpu::FaultTable faults = vnpu::FaultTable::BuiltIn();
+  // First the table, whatever the order: who may be evicted is said on top of it.
+  if (const YAML::Node table = map["faultTable"]; table.IsDefined()) {
+    absl::StatusOr<vnpu::FaultTable> changed = vnpu::FaultTable::WithOverrides(YAML::Dump(table));
+    // The lines that it names count from the beginning of the mapping.
+    if (!changed.ok()) {
+      return Invalid(table, absl::StrCat("health.faultTable: ", changed.status().message()));
+    }
+    faults = *std::move(changed);
+  }
+  for (const auto& entry : map) {
+    const std::string key = entry.first.Scalar();
+    const YAML::Node& value = entry.second;
+    if (key == "faultTable") continue;
+    if (key != "evictOn") return Invalid(entry.first, absl::StrCat("unknown key health.", key));
+    if (!value.IsSequence()) return Invalid(value, "health.evictOn must be a list of levels");
+    for (const YAML::Node& item : value) {
+      ASCEND_ASSIGN_OR_RETURN(const std::string level,
+                              Value<std::string>(item, "health.evictOn[]", "a level's name"));
+      if (absl::Status status = faults.EvictOn(level); !status.ok()) {
+        return Invalid(item, absl::StrCat("health.evictOn: ", status.message()));
+      }
+    }
+  }
+  config->faults = std::move(faults);
+  return absl::OkStatus();
+}
+
 // True if `key` is one of the settings, false if it is none.
 absl::StatusOr<bool> ApplySetting(const std::string& key, const YAML::Node& value,
                                   DriverConfig* config) {
@@ -133,6 +163,10 @@ absl::StatusOr<bool> ApplySetting(const std::string& key, const YAML::Node& valu
       }
       config->extra_mounts.push_back(std::move(path));
     }
+    return true;
+  }
+  if (key == "health") {
+    ASCEND_RETURN_IF_ERROR(ApplyHealth(value, config));
     return true;
   }
   return ApplyVnpuSetting(key, value, config);

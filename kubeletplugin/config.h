@@ -11,6 +11,10 @@
 //   vnpuOnA3: true                    # vNPUs on A3 dies: no driver is known to make them
 //   vnpuCatalog: [...]                # products in the form of vnpu/catalog.h
 //   a3Unit: module                    # module or die; missing: by the multi-die policy
+//   health:                           # see docs/health.md
+//     faultTable: {...}               # changes of the fault table, in the form of
+//                                     # vnpu/health/fault_table.h
+//     evictOn: [SeparateNPU]          # levels that evict pods (NoExecute); missing: none
 //   nodes:                            # per node name; replaces the value above
 //     npu-node-1: {excludedChips: []}
 //
@@ -24,12 +28,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kubeletplugin/devices.h"
+#include "vnpu/health/fault_table.h"
 
 namespace ascend::kubeletplugin {
 
 struct DriverConfig {
   DeviceOptions devices;
   bool vnpu_change_node_modes = false;
+  vnpu::FaultTable faults = vnpu::FaultTable::BuiltIn();
   bool ascend_visible_devices_void = true;
   std::vector<std::string> extra_mounts;
 };

@@ -89,6 +89,30 @@ TEST(ConfigTest, OwnProductsAreAdded) {
   EXPECT_EQ(config->devices.catalog->Find(chip)->name, "site-board");
 }
 
+TEST(ConfigTest, HealthChangesTheFaultTable) {
+  const auto config = Parse(
+      "health:\n"
+      "  evictOn: [SeparateNPU]\n"  // before the table, and on top of it all the same
+      "  faultTable:\n"
+      "    version: site 3\n"
+      "    levels: {SubHealthFault: ['80E18402']}\n"
+      "nodes:\n"
+      "  node-2: {health: {}}\n");
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->faults.Find(0x80E18402), vnpu::HealthLevel::kSubHealthFault);
+  EXPECT_EQ(config->faults.ActionOf(vnpu::HealthLevel::kSeparateNpu).effect,
+            vnpu::TaintEffect::kNoExecute);
+  EXPECT_EQ(config->faults.ActionOf(vnpu::HealthLevel::kRestartNpu).effect,
+            vnpu::TaintEffect::kNoSchedule);
+  const auto second = Parse(
+      "health: {evictOn: [SeparateNPU]}\n"
+      "nodes: {node-2: {health: {}}}\n",
+      "node-2");
+  ASSERT_THAT(second, IsOk());
+  EXPECT_EQ(second->faults.ActionOf(vnpu::HealthLevel::kSeparateNpu).effect,
+            vnpu::TaintEffect::kNoSchedule);
+}
+
 TEST(ConfigTest, MistakesAreNamedWithTheirLine) {
   const auto invalid = [](const char* part) {
     return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(part));
@@ -110,6 +134,14 @@ TEST(ConfigTest, MistakesAreNamedWithTheirLine) {
   EXPECT_THAT(Parse("vnpuOnA3: 1\n"), invalid("vnpuOnA3 must be true or false"));
   EXPECT_THAT(Parse("vnpuChangeNodeModes: []\n"), invalid("must be true or false"));
   EXPECT_THAT(Parse("vnpuCatalog: [{product: x}]\n"), invalid("line 3: vnpuCatalog: "));
+  EXPECT_THAT(Parse("health: yes\n"), invalid("health must be a mapping"));
+  EXPECT_THAT(Parse("health: {evict: []}\n"), invalid("line 3: unknown key health.evict"));
+  EXPECT_THAT(Parse("health: {evictOn: SeparateNPU}\n"), invalid("must be a list of levels"));
+  EXPECT_THAT(Parse("health: {evictOn: [unknown]}\n"), invalid("line 3: health.evictOn: "));
+  EXPECT_THAT(Parse("health: {evictOn: [Bad]}\n"), invalid("health.evictOn: "));
+  EXPECT_THAT(Parse("health: {faultTable: {levels: {Bad: []}}}\n"),
+              invalid("line 3: health.faultTable: "));
+  EXPECT_THAT(Parse("nodes: {other: {health: 1}}\n"), invalid("health must be a mapping"));
   EXPECT_THAT(Parse("a: [\n"), invalid("not valid YAML"));
   EXPECT_THAT(ParseDriverConfig("kind: DriverConfig\n", "n"), invalid("are required"));
   EXPECT_THAT(ParseDriverConfig("apiVersion: v1\nkind: DriverConfig\n", "n"),

@@ -1,7 +1,7 @@
 // Every path and file name of the plugin is built here, and nowhere else.
 //
-//   <kubelet root>/plugins_registry/<driver>[-<pod UID>]-reg.sock   registration, watched by
-//   kubelet <kubelet root>/plugins/<driver>/
+//   <kubelet root>/plugins_registry/<driver>[-<pod UID>]-reg.sock   registration, kubelet watches it
+//   <kubelet root>/plugins/<driver>/
 //     dra[-<pod UID>].sock      the DRA service
 //     claims/<claim UID>        a record per prepared claim (claims/record.h)
 //     locks/claim-<claim UID>   gate of a claim, also its generation (claims/claim_gate.h)
@@ -9,6 +9,8 @@
 //     device-metadata/<claim UID>_<request>.json   mounted into containers (device_metadata.h)
 //     publisher/                who writes the ResourceSlices (slices/publisher_role.h)
 //     inventory.json            the last inventory of this boot, for a start without an agent
+//     health.json               what is remembered of the chips' health (health/health_file.h)
+//     orders/                   an operator's orders about chips (health/chip_orders.h)
 //   <kubelet root>/pod-resources/kubelet.sock
 //   <cdi root>/k8s.<driver>-claim_<claim UID>.json
 //
@@ -59,6 +61,8 @@ class Paths {
   static std::string claim_of_device_metadata(absl::string_view file_name);
   std::string publisher_directory() const;
   std::string inventory_file() const;
+  std::string health_file() const;
+  std::string chip_orders_directory() const;
   std::string pod_resources_socket() const;
 
   // "k8s.<driver>/claim"

@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,7 +30,9 @@
 #include "kubeletplugin/claims/record_store.h"
 #include "kubeletplugin/claims/release_events.h"
 #include "kubeletplugin/claims/shared_use.h"
-#include "kubeletplugin/inventory_file.h"
+#include "kubeletplugin/health/health_events.h"
+#include "kubeletplugin/health/health_monitor.h"
+#include "kubeletplugin/inventory_memory.h"
 #include "kubeletplugin/metrics/measured_operations.h"
 #include "kubeletplugin/metrics/node_state.h"
 #include "kubeletplugin/node_monitor.h"
@@ -56,14 +57,12 @@ namespace {
 constexpr size_t kMaxConcurrentOperations = 64;
 // An agent that crashed is back within this time, also when its container has to wait for its
 // restart (10, 20, 40 s); longer, and nobody knows how the chips are.
-constexpr absl::Duration kAgentGrace = absl::Seconds(60);
 constexpr absl::Duration kRecordsRetry = absl::Seconds(5);
 constexpr absl::Duration kStopGrace = absl::Seconds(15);
 constexpr absl::Duration kProbeTimeout = absl::Seconds(2);
 constexpr absl::Duration kPodResourcesTimeout = absl::Seconds(5);
 constexpr absl::Duration kProcessesTimeout = absl::Seconds(1);
 constexpr absl::Duration kModesTimeout = absl::Seconds(10);
-constexpr absl::Duration kHealthPeriod = absl::Seconds(3);
 
 absl::StatusOr<std::string> ReadBootId(const std::string& path) {
   ASCEND_ASSIGN_OR_RETURN(std::string id, ReadFile(path), "boot id");
@@ -105,10 +104,13 @@ class Plugin::Impl {
         boot_id_(std::move(boot_id)),
         device_options_(config.devices),
         change_node_modes_(config.vnpu_change_node_modes),
+        faults_(config.faults),
         client_(std::move(client)),
         events_({.controller = paths_.driver_name(), .node_name = options.node_name}, *client_),
         release_events_(events_),
+        inventories_({.file = paths_.inventory_file(), .boot_id = boot_id_}),
         records_(paths_.claims_directory()),
+        health_events_(records_, *client_, events_),
         cdi_store_({.directory = paths_.cdi_root()}),
         engine_(
             {.node_name = options.node_name,
@@ -132,12 +134,11 @@ class Plugin::Impl {
     {
       MutexLock lock(&mutex_);
       started_ = false;  // what the agent and the watches still report starts nothing new
-      ended_.SignalAll();
     }
+    if (health_ != nullptr) health_->Stop();  // others may still ask it
     // Whoever calls in goes first; calls of the kubelet may still need the API server.
     health_server_.reset();
     allocations_server_.reset();
-    if (health_ticker_.joinable()) health_ticker_.join();
     health_streams_.End();
     // What still waits for another claim or the API server then would hold up the end.
     if (server_ != nullptr) server_->Stop(kStopGrace, [this] { engine_.Stop(); });
@@ -151,13 +152,6 @@ class Plugin::Impl {
   absl::Status Start(const PluginOptions& options) {
     ASCEND_RETURN_IF_ERROR(MakeDirectories(paths_.plugin_directory(), 0750, /*durable=*/true));
     ASCEND_RETURN_IF_ERROR(MakeDirectories(paths_.publisher_directory(), 0700));
-    if (absl::StatusOr<vnpu::Inventory> last = ReadInventoryFile(paths_.inventory_file(), boot_id_);
-        last.ok()) {
-      last_boot_inventory_ = std::make_shared<const vnpu::Inventory>(*std::move(last));
-    } else if (!absl::IsNotFound(last.status())) {
-      LogWarning("the last inventory is of no use", {{"error", last.status()}});
-    }
-
     records_.SetWriteObserver([this](const absl::Status& status, absl::Duration duration) {
       metrics_.RecordWritten(status, duration);
       if (!records_watched_) RecordsChanged();
@@ -178,6 +172,16 @@ class Plugin::Impl {
          .destroy = [this](const agent::VnpuReference& vnpu,
                            absl::Duration timeout) { return agent_->DestroyVnpu(vnpu, timeout); }});
     ASCEND_RETURN_IF_ERROR(engine_.Start());
+    health_ = std::make_unique<HealthMonitor>(
+        HealthMonitor::Options{.file = paths_.health_file(),
+                               .orders_directory = paths_.chip_orders_directory(),
+                               .boot_id = boot_id_,
+                               .table = faults_,
+                               .last_inventory = inventories_.of_file()},
+        [this] { return inventories_.ForHealth(agent_->Current()); },
+        [this](const ChipVerdicts& before, const ChipVerdicts& now) { HealthChanged(before, now); },
+        [this] { PublishHealth(); });
+    orders_watch_ = WatchIfPossible(paths_.chip_orders_directory(), [this] { health_->Wake(); });
 
     node_monitor_ =
         std::make_unique<NodeMonitor>(NodeMonitor::Options{.node_name = options.node_name},
@@ -211,7 +215,8 @@ class Plugin::Impl {
     shared_use_ = std::make_unique<SharedUseMonitor>(SharedUseMonitor::Options{}, records_,
                                                      *client_, events_, container_uses);
     device_status_ = std::make_unique<DeviceStatusWriter>(
-        DeviceStatusWriter::Options{.driver = paths_.driver_name()}, records_, *client_);
+        DeviceStatusWriter::Options{.driver = paths_.driver_name()}, records_, *client_,
+        [this] { return health_->Current(); });
     dead_claims_ = std::make_unique<DeadClaimSweeper>(
         DeadClaimSweeper::Options{.driver = paths_.driver_name()}, records_, *client_, events_,
         DeadClaimSweeper::Sources{.registered = [this] { return registration_.registered(); },
@@ -236,7 +241,7 @@ class Plugin::Impl {
       started_ = true;
     }
     AgentChanged();  // what the agent said before everything was there
-    health_ticker_ = std::thread([this] { ConfirmHealth(); });
+    PublishHealth();
 
     std::vector<std::unique_ptr<grpc::Service>> services;
     const ClaimOperations operations = MeasureOperations(
@@ -274,12 +279,8 @@ class Plugin::Impl {
   int health_port() const { return health_server_ == nullptr ? 0 : health_server_->port(); }
 
  private:
-  // From the agent, or from this boot's file while the agent has not answered yet.
-  std::shared_ptr<const vnpu::Inventory> KnownInventory() const {
-    std::shared_ptr<const vnpu::Inventory> inventory = agent_->Current().inventory;
-    return inventory != nullptr && inventory->library != vnpu::LibraryState::kStarting
-               ? inventory
-               : last_boot_inventory_;
+  std::shared_ptr<const vnpu::Inventory> KnownInventory() {
+    return inventories_.Known(agent_->Current());
   }
 
   SlicePublisher::Wanted WantedSlices() {
@@ -287,14 +288,8 @@ class Plugin::Impl {
     const agent::View view = agent_->Current();
     wanted.inputs.devices = device_options_;
     wanted.inputs.inventory = KnownInventory();
+    wanted.inputs.health = health_->Current();
     wanted.known = wanted.inputs.inventory != nullptr;
-    if (!view.connected) {
-      if (view.disconnected_for >= kAgentGrace) {
-        wanted.inputs.health_known = false;
-      } else {
-        wanted.ask_again_after = kAgentGrace - view.disconnected_for;
-      }
-    }
     absl::StatusOr<RecordStore::Contents> contents = records_.ReadAll();
     if (contents.ok()) {
       if (absl::Status unseen = FirstUnseen(contents->unreadable); !unseen.ok()) contents = unseen;
@@ -366,49 +361,44 @@ class Plugin::Impl {
       if (!started_) return;
     }
     const agent::View view = agent_->Current();
-    if (view.inventory != nullptr && view.inventory->library != vnpu::LibraryState::kStarting) {
-      MutexLock lock(&mutex_);
-      if (saved_ != view.inventory) {
-        saved_ = view.inventory;
-        const absl::Status written =
-            WriteInventoryFile(paths_.inventory_file(), boot_id_, *view.inventory);
-        if (!written.ok()) LogWarning("the inventory was not saved", {{"error", written}});
-      }
-    }
     if (view.inventory != nullptr) ChangeNodeModes(*view.inventory);
+    health_->Wake();
     engine_.NotifyChange();
     publisher_->Wake();
+  }
+
+  // On the health monitor's thread.
+  void HealthChanged(const ChipVerdicts& before, const ChipVerdicts& now) {
+    health_events_.Changed(before, now);
+    {
+      MutexLock lock(&mutex_);
+      if (!started_) return;
+    }
+    publisher_->Wake();
+    device_status_->Wake();
     PublishHealth();
   }
 
   // The agent looks at its chips all the time and tells only changes: what it said last holds as
-  // long as it answers and the library does. Not told anything, the feed lets it become unknown.
+  // long as it answers and the library does, and the verdicts are on that. Not told anything, the
+  // feed lets it become unknown.
   void PublishHealth() {
-    const agent::View view = agent_->Current();
-    if (!view.connected || view.inventory == nullptr ||
-        view.inventory->library != vnpu::LibraryState::kReady) {
-      return;
+    {
+      MutexLock lock(&mutex_);
+      if (!started_) return;
     }
-    const absl::Time now = Clock::Real().Now();
+    const agent::View view = agent_->Current();
+    if (!view.connected || view.inventory == nullptr || health_->judged() != view.inventory) return;
     const absl::StatusOr<RecordStore::Contents> contents = records_.ReadAll();
     if (!contents.ok()) {
       LogWarning("the health of held devices is not told: claim records cannot be read",
                  {{"error", contents.status()}});
+      return;
     }
-    health_feed_.Publish(HealthOfDevices(
-        node_name_, DevicesOf(*view.inventory, device_options_).devices,
-        contents.ok() ? contents->records : ClaimRecords(), HealthOfChips(*view.inventory), now));
-  }
-
-  void ConfirmHealth() {
-    for (;;) {
-      {
-        MutexLock lock(&mutex_);
-        if (started_) ended_.WaitFor(&mutex_, kHealthPeriod);
-        if (!started_) return;
-      }
-      PublishHealth();
-    }
+    const std::shared_ptr<const vnpu::Inventory> inventory = KnownInventory();
+    health_feed_.Publish(HealthOfDevices(node_name_, DevicesOf(*inventory, device_options_).devices,
+                                         contents->records, *health_->Current(),
+                                         Clock::Real().Now()));
   }
 
   // Makes the node ready for vNPUs made on demand, where the operator allows it.
@@ -453,6 +443,7 @@ class Plugin::Impl {
     shared_use_->Wake();
     device_status_->Wake();
     allocations_->RecordsChanged();
+    PublishHealth();
   }
 
   const Paths paths_;
@@ -461,28 +452,29 @@ class Plugin::Impl {
   const std::string boot_id_;
   const DeviceOptions device_options_;
   const bool change_node_modes_;
+  const vnpu::FaultTable faults_;
   std::atomic<bool> changing_modes_ = false;
   std::atomic<bool> records_watched_ = false;  // else our own writes have to wake who reads them
-  std::shared_ptr<const vnpu::Inventory> last_boot_inventory_;
   std::unique_ptr<kube::Client> client_;
   kube::EventRecorder events_;
   ReleaseEvents release_events_;
+  InventoryMemory inventories_;
   RecordStore records_;
+  HealthEvents health_events_;
   cdi::Store cdi_store_;
   ClaimEngine engine_;
   RegistrationState registration_;
 
   HealthFeed health_feed_;
-  HealthStreams health_streams_{health_feed_, {}};
+  HealthStreams health_streams_{health_feed_, {.confirm = [this] { PublishHealth(); }}};
 
   Mutex mutex_;
-  CondVar ended_;
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
-  std::shared_ptr<const vnpu::Inventory> saved_ ABSL_GUARDED_BY(mutex_);
 
   BusyChips busy_chips_;  // the publisher's thread's, and so is the next
   ForeignVnpus foreign_vnpus_;
   std::map<int, std::vector<vnpu::Vnpu>> logged_foreign_;
+  std::unique_ptr<HealthMonitor> health_;
   std::unique_ptr<SlicePublisher> publisher_;
   std::unique_ptr<NodeMonitor> node_monitor_;
   std::unique_ptr<AllocationsFeed> allocations_;
@@ -492,8 +484,8 @@ class Plugin::Impl {
   std::unique_ptr<DeadClaimSweeper> dead_claims_;
   std::unique_ptr<DirectoryWatch> records_watch_;
   std::unique_ptr<DirectoryWatch> publisher_watch_;
+  std::unique_ptr<DirectoryWatch> orders_watch_;
   std::unique_ptr<TaskPool> pool_;
-  std::thread health_ticker_;
   std::unique_ptr<PluginServer> server_;
   std::unique_ptr<AllocationsServer> allocations_server_;
   std::unique_ptr<HealthServer> health_server_;

@@ -20,9 +20,25 @@ bool IsTransient(const absl::Status& status) {
          absl::IsUnauthenticated(status) || absl::IsInternal(status);
 }
 
-// What the patch says; a record that changed elsewhere needs no new one.
-bool SameStatus(const ClaimRecord& a, const ClaimRecord& b) {
-  return a.prepared_at == b.prepared_at && a.devices == b.devices;
+kube::Condition HealthyCondition(const RecordedDevice& device, const ChipVerdicts& health) {
+  std::vector<int> ids;
+  for (const RecordedChip& chip : device.chips) ids.push_back(chip.physical_id);
+  const vnpu::Verdict& verdict = VerdictOn(ids, health);
+  kube::Condition condition = {.type = "Healthy",
+                               .status = kube::ConditionStatus::kTrue,
+                               .reason = "Healthy",
+                               .message = verdict.message,
+                               .last_transition_time = absl::FormatTime(
+                                   "%Y-%m-%dT%H:%M:%SZ", verdict.since, absl::UTCTimeZone())};
+  if (verdict.level != vnpu::HealthLevel::kHealthy) {
+    condition.reason = std::string(vnpu::HealthLevelName(verdict.level));
+  }
+  if (verdict.state == vnpu::HealthState::kUnhealthy) {
+    condition.status = kube::ConditionStatus::kFalse;
+  } else if (verdict.state == vnpu::HealthState::kUnknown) {
+    condition.status = kube::ConditionStatus::kUnknown;
+  }
+  return condition;
 }
 
 }  // namespace
@@ -38,7 +54,8 @@ std::vector<std::string> RoceNetworks(const RecordedDevice& device) {
 }
 
 std::vector<kube::DeviceStatus> DeviceStatusesOf(const ClaimRecord& record,
-                                                 const std::string& driver) {
+                                                 const std::string& driver,
+                                                 const ChipVerdicts& health) {
   std::vector<kube::DeviceStatus> statuses;
   for (const RecordedDevice& device : record.devices) {
     // The API's key has no admin access in it.
@@ -65,18 +82,20 @@ std::vector<kube::DeviceStatus> DeviceStatusesOf(const ClaimRecord& record,
          .device = device.device,
          .share_id = device.share_id,
          .conditions = {{.type = "Ready",
-                         .status = true,
+                         .status = kube::ConditionStatus::kTrue,
                          .reason = "Prepared",
                          .message = "prepared on the node",
-                         .last_transition_time = record.prepared_at}},
+                         .last_transition_time = record.prepared_at},
+                        HealthyCondition(device, health)},
          .data_json = data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
          .ips = RoceNetworks(device)});
   }
   return statuses;
 }
 
-DeviceStatusWriter::DeviceStatusWriter(Options options, RecordStore& records, kube::Client& client)
-    : options_(std::move(options)), records_(records), client_(client) {
+DeviceStatusWriter::DeviceStatusWriter(Options options, RecordStore& records, kube::Client& client,
+                                       Health health)
+    : options_(std::move(options)), records_(records), client_(client), health_(std::move(health)) {
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -125,12 +144,14 @@ bool DeviceStatusWriter::WriteAll() {
   const absl::StatusOr<RecordStore::Contents> contents = records_.ReadAll();
   if (!contents.ok()) return false;  // others report it
   bool complete = true;
-  std::map<std::string, std::shared_ptr<const ClaimRecord>> done;
+  const std::shared_ptr<const ChipVerdicts> health = health_();
+  std::map<std::string, std::vector<kube::DeviceStatus>> done;
   for (const auto& record : contents->records) {
     if (record->state != ClaimState::kCompleted) continue;  // nothing is prepared
+    std::vector<kube::DeviceStatus> statuses = DeviceStatusesOf(*record, options_.driver, *health);
     const auto known = done_.find(record->claim_uid);
-    if (known != done_.end() && (known->second == record || SameStatus(*known->second, *record))) {
-      done.emplace(record->claim_uid, record);
+    if (known != done_.end() && known->second == statuses) {
+      done.emplace(record->claim_uid, std::move(statuses));
       continue;
     }
     {
@@ -140,9 +161,9 @@ bool DeviceStatusWriter::WriteAll() {
     absl::Status status;
     // A record of the first days has no time, without which the server takes no condition.
     if (!record->devices.empty() && !record->prepared_at.empty()) {
-      status = client_.ApplyDeviceStatus(
-          record->claim_namespace, record->claim_name, record->claim_uid, options_.driver,
-          DeviceStatusesOf(*record, options_.driver), kRequestTimeout);
+      status =
+          client_.ApplyDeviceStatus(record->claim_namespace, record->claim_name, record->claim_uid,
+                                    options_.driver, statuses, kRequestTimeout);
     }
     if (IsTransient(status)) {
       complete = false;
@@ -164,7 +185,7 @@ bool DeviceStatusWriter::WriteAll() {
                    {{"claim", record->claim()}, {"error", status}});
       }
     }
-    done.emplace(record->claim_uid, record);
+    done.emplace(record->claim_uid, std::move(statuses));
   }
   done_ = std::move(done);
   return complete;

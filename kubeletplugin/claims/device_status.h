@@ -1,6 +1,6 @@
-// Says in the claims' status.devices what was prepared: a condition, the chips' identities, and the
-// network address of each chip (for rank tables). Information for people and programs only: nothing
-// waits for it, and Prepare succeeds without it.
+// Says in the claims' status.devices what was prepared and how it is: conditions Ready and Healthy,
+// the chips' identities, and the network address of each chip (for rank tables). Information for
+// people and programs only: nothing waits for it, and Prepare succeeds without it.
 #ifndef ASCEND_DRA_KUBELETPLUGIN_CLAIMS_DEVICE_STATUS_H_
 #define ASCEND_DRA_KUBELETPLUGIN_CLAIMS_DEVICE_STATUS_H_
 
@@ -15,6 +15,7 @@
 #include "base/core/mutex.h"
 #include "kubeletplugin/claims/record.h"
 #include "kubeletplugin/claims/record_store.h"
+#include "kubeletplugin/health/device_verdict.h"
 #include "kubeletplugin/kube/client.h"
 #include "kubeletplugin/kube/device_status.h"
 
@@ -25,9 +26,11 @@ std::vector<std::string> RoceNetworks(const RecordedDevice& device);
 
 // One entry per device of the record. Pure.
 std::vector<kube::DeviceStatus> DeviceStatusesOf(const ClaimRecord& record,
-                                                 const std::string& driver);
+                                                 const std::string& driver,
+                                                 const ChipVerdicts& health);
 
-// Follows the records and writes the status of each once, on a thread of its own. What is transient
+// Follows the records and the chips' health, and writes the status of each claim when it changes,
+// on a thread of its own. What is transient
 // is tried again for as long as the record lives; what is not is logged once and left.
 class DeviceStatusWriter {
  public:
@@ -39,12 +42,14 @@ class DeviceStatusWriter {
     absl::Duration min_backoff = absl::Seconds(1);
     absl::Duration max_backoff = absl::Minutes(1);
   };
+  using Health = std::function<std::shared_ptr<const ChipVerdicts>()>;  // never null
+
   // Both must outlive it. Writes those of all present records first: the instance before may have
   // ended in between.
-  DeviceStatusWriter(Options options, RecordStore& records, kube::Client& client);
+  DeviceStatusWriter(Options options, RecordStore& records, kube::Client& client, Health health);
   // Waits for a request under way: shut the client down before.
   ~DeviceStatusWriter();
-  // Records changed: look soon. Thread-safe, never blocks on the API server.
+  // Records or health changed: look soon. Thread-safe, never blocks on the API server.
   void Wake();
 
  private:
@@ -55,6 +60,7 @@ class DeviceStatusWriter {
   const Options options_;
   RecordStore& records_;
   kube::Client& client_;
+  const Health health_;
 
   Mutex mutex_;
   CondVar changed_;
@@ -62,7 +68,7 @@ class DeviceStatusWriter {
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
 
   // The thread's own: what was written, or given up, by claim UID.
-  std::map<std::string, std::shared_ptr<const ClaimRecord>> done_;
+  std::map<std::string, std::vector<kube::DeviceStatus>> done_;
   absl::Status last_error_;  // keeps the log quiet about what it said already
   std::thread thread_;
 };

@@ -39,18 +39,48 @@ ClaimRecord Record(const std::string& uid, int chips = 1) {
   return record;
 }
 
+ChipVerdicts Healthy() {
+  ChipVerdicts verdicts;
+  for (const int id : {2, 3}) {
+    verdicts[id] = {.physical_id = id, .since = absl::FromUnixSeconds(1'790'000'000)};
+  }
+  return verdicts;
+}
+
+ChipVerdicts Sick(int id) {
+  ChipVerdicts verdicts = Healthy();
+  verdicts[id].level = vnpu::HealthLevel::kSeparateNpu;
+  verdicts[id].state = vnpu::HealthState::kUnhealthy;
+  verdicts[id].message = "fault 80E18402 (HBM)";
+  return verdicts;
+}
+
 TEST(DeviceStatusTest, SaysWhatWasPrepared) {
-  const auto statuses = DeviceStatusesOf(Record("a", 2), "npu.huawei.com");
+  const auto statuses = DeviceStatusesOf(Record("a", 2), "npu.huawei.com", Healthy());
   ASSERT_THAT(statuses, SizeIs(1));
   EXPECT_EQ(kube::ToJson(statuses[0]), nlohmann::json::parse(R"({
     "driver": "npu.huawei.com", "pool": "node-1", "device": "npu-2",
     "conditions": [{"type": "Ready", "status": "True", "reason": "Prepared",
                     "message": "prepared on the node",
-                    "lastTransitionTime": "2026-11-30T10:00:00Z"}],
+                    "lastTransitionTime": "2026-11-30T10:00:00Z"},
+                   {"type": "Healthy", "status": "True", "reason": "Healthy", "message": "",
+                    "lastTransitionTime": "2026-09-21T14:13:20Z"}],
     "data": {"chips": [
       {"physicalID": 2, "uuid": "uuid", "pciBusID": "0000:c1:00.0", "roceAddress": "10.0.0.2"},
       {"physicalID": 3, "uuid": "uuid", "pciBusID": "0000:c1:00.0", "roceAddress": "fe80::3"}]},
     "networkData": {"ips": ["10.0.0.2/32", "fe80::3/128"]}})"));
+}
+
+TEST(DeviceStatusTest, SaysHowTheWorstChipIs) {
+  const auto condition = [](const ChipVerdicts& verdicts) {
+    return DeviceStatusesOf(Record("a", 2), "npu.huawei.com", verdicts).at(0).conditions.at(1);
+  };
+  kube::Condition sick = condition(Sick(3));
+  EXPECT_EQ(sick.status, kube::ConditionStatus::kFalse);
+  EXPECT_EQ(sick.reason, "SeparateNPU");
+  EXPECT_EQ(sick.message, "fault 80E18402 (HBM)");
+  EXPECT_EQ(condition(Sick(7)).status, kube::ConditionStatus::kTrue);  // not its chip
+  EXPECT_EQ(condition({}).status, kube::ConditionStatus::kUnknown);
 }
 
 TEST(DeviceStatusTest, WhatIsUnknownIsLeftOutAndSharesHaveTheirOwn) {
@@ -61,7 +91,7 @@ TEST(DeviceStatusTest, WhatIsUnknownIsLeftOutAndSharesHaveTheirOwn) {
   record.devices[1].share_id = "bbbbbbbb-0000-4000-8000-000000000000";
   record.devices.push_back(record.devices[1]);
   record.devices[2].admin_access = true;  // the same key in the API
-  const auto statuses = DeviceStatusesOf(record, "npu.huawei.com");
+  const auto statuses = DeviceStatusesOf(record, "npu.huawei.com", Healthy());
   ASSERT_THAT(statuses, SizeIs(2));
   const nlohmann::json json = kube::ToJson(statuses[1]);
   EXPECT_EQ(json["shareID"], "bbbbbbbb-0000-4000-8000-000000000000");
@@ -87,12 +117,22 @@ class DeviceStatusWriterTest : public ::testing::Test {
                                     .settle = settle,
                                     .min_backoff = absl::Milliseconds(1),
                                     .max_backoff = absl::Milliseconds(2)},
-        records_, client_);
+        records_, client_, [this] {
+          MutexLock lock(&mutex_);
+          return health_;
+        });
+  }
+  void SetHealth(ChipVerdicts verdicts) {
+    MutexLock lock(&mutex_);
+    health_ = std::make_shared<const ChipVerdicts>(std::move(verdicts));
   }
   bool WaitForStatus(const std::string& uid) {
     return client_.WaitUntil([&] { return !client_.device_status(uid).empty(); });
   }
 
+  Mutex mutex_;
+  std::shared_ptr<const ChipVerdicts> health_ ABSL_GUARDED_BY(mutex_) =
+      std::make_shared<const ChipVerdicts>(Healthy());
   TempDir dir_;
   RecordStore records_{dir_.File("claims")};
   kube::FakeClient client_;
@@ -111,6 +151,19 @@ TEST_F(DeviceStatusWriterTest, WritesEachClaimOnce) {
   writer->Wake();
   ASSERT_TRUE(WaitForStatus("b"));
   EXPECT_EQ(client_.status_attempts(), 3);
+}
+
+TEST_F(DeviceStatusWriterTest, WritesAgainOnlyForTheChipsOfTheClaim) {
+  Add(Record("a"));
+  auto writer = Start();
+  ASSERT_TRUE(WaitForStatus("a"));
+  SetHealth(Sick(3));  // of another claim
+  writer->Wake();
+  SetHealth(Sick(2));
+  writer->Wake();
+  ASSERT_TRUE(client_.WaitUntil(
+      [&] { return client_.device_status("a").at(0).conditions.at(1).reason == "SeparateNPU"; }));
+  EXPECT_EQ(client_.status_attempts(), 2);
 }
 
 // The answer to the kubelet is on its way when the record is written.

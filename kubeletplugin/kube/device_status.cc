@@ -3,6 +3,21 @@
 #include "nlohmann/json.hpp"
 
 namespace ascend::kube {
+namespace {
+
+const char* Text(ConditionStatus status) {
+  switch (status) {
+    case ConditionStatus::kTrue:
+      return "True";
+    case ConditionStatus::kFalse:
+      return "False";
+    case ConditionStatus::kUnknown:
+      break;
+  }
+  return "Unknown";
+}
+
+}  // namespace
 
 nlohmann::json ToJson(const DeviceStatus& status) {
   nlohmann::json json = {
@@ -10,7 +25,7 @@ nlohmann::json ToJson(const DeviceStatus& status) {
   if (!status.share_id.empty()) json["shareID"] = status.share_id;
   for (const Condition& condition : status.conditions) {
     json["conditions"].push_back({{"type", condition.type},
-                                  {"status", condition.status ? "True" : "False"},
+                                  {"status", Text(condition.status)},
                                   {"reason", condition.reason},
                                   {"message", condition.message},
                                   {"lastTransitionTime", condition.last_transition_time}});

@@ -10,12 +10,15 @@
 
 namespace ascend::kube {
 
+enum class ConditionStatus { kTrue, kFalse, kUnknown };
+
 struct Condition {
   std::string type;
-  bool status = true;
+  ConditionStatus status = ConditionStatus::kTrue;
   std::string reason;  // CamelCase
   std::string message;
   std::string last_transition_time;  // RFC 3339
+  friend bool operator==(const Condition&, const Condition&) = default;
 };
 
 struct DeviceStatus {
@@ -26,6 +29,7 @@ struct DeviceStatus {
   std::vector<Condition> conditions;  // at most 8
   std::string data_json;              // an object of at most 10 KiB; empty = none
   std::vector<std::string> ips;       // CIDR; at most 16
+  friend bool operator==(const DeviceStatus&, const DeviceStatus&) = default;
 };
 
 nlohmann::json ToJson(const DeviceStatus& status);

@@ -13,10 +13,11 @@
 #include "absl/time/time.h"
 #include "base/core/mutex.h"
 #include "base/runtime/clock.h"
+#include "vnpu/health/level.h"
 
 namespace ascend::kubeletplugin {
 
-enum class HealthState { kUnknown, kHealthy, kUnhealthy };
+using HealthState = vnpu::HealthState;
 
 struct DeviceHealth {
   std::string pool;

@@ -99,7 +99,7 @@ class HealthStreams::Impl {
  public:
   Impl(HealthFeed& feed, Options options)
       : feed_(feed),
-        options_(options),
+        options_(std::move(options)),
         thread_([this] { Run(); }),
         subscription_(feed.Subscribe([this] { WakeAll(); })) {}
 
@@ -134,6 +134,7 @@ class HealthStreams::Impl {
     MutexLock lock(&mutex_);
     ending_ = true;
     for (Watcher* watcher : watchers_) watcher->End(Ending());
+    while (confirming_) changed_.Wait(&mutex_);
   }
 
   int open() const {
@@ -166,6 +167,14 @@ class HealthStreams::Impl {
         changed_.WaitFor(&mutex_, left);
         continue;
       }
+      if (options_.confirm && !ending_) {
+        confirming_ = true;
+        mutex_.Unlock();  // the feed's listener is ours
+        options_.confirm();
+        mutex_.Lock();
+        confirming_ = false;
+        changed_.SignalAll();
+      }
       for (Watcher* watcher : watchers_) watcher->Wake();
       next = clock.Monotonic() + options_.heartbeat;
     }
@@ -178,6 +187,7 @@ class HealthStreams::Impl {
   CondVar changed_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  bool confirming_ ABSL_GUARDED_BY(mutex_) = false;
   std::set<Watcher*> watchers_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
   const int64_t subscription_;  // last: it may be told at once

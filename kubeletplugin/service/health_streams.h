@@ -9,6 +9,7 @@
 #ifndef ASCEND_DRA_KUBELETPLUGIN_SERVICE_HEALTH_STREAMS_H_
 #define ASCEND_DRA_KUBELETPLUGIN_SERVICE_HEALTH_STREAMS_H_
 
+#include <functional>
 #include <memory>
 
 #include "absl/time/time.h"
@@ -32,6 +33,9 @@ class HealthStreams {
     // After which the kubelet takes what it was told for unknown. More than a heartbeat that is
     // late, less than anybody would want to see a state that nobody knows of.
     absl::Duration timeout = absl::Seconds(30);
+    // Runs before each heartbeat, on the streams' thread: the owner says what it knows to be true
+    // still. May call the feed; null = nothing to do.
+    std::function<void()> confirm = {};
   };
   // `feed` must outlive it. Until its first Publish() streams are open and silent.
   HealthStreams(HealthFeed& feed, Options options);
@@ -43,7 +47,8 @@ class HealthStreams {
   std::unique_ptr<grpc::Service> MakeServiceV1();
   std::unique_ptr<grpc::Service> MakeServiceV1alpha1();
 
-  // Ends all streams with UNAVAILABLE, and at once those that still come. Before the server is shut
+  // Ends all streams with UNAVAILABLE, and at once those that still come; `confirm` runs no more.
+  // Before the server is shut
   // down, or it would wait for them.
   void End();
 

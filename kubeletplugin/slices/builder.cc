@@ -18,61 +18,32 @@
 namespace ascend::kubeletplugin {
 namespace {
 
-// Worst first. Unknown and busy are no faults: they only keep new pods away.
-std::optional<std::string> TaintLevel(const std::vector<const vnpu::Chip*>& chips,
-                                      bool health_known, const std::set<int>& busy_chips) {
-  std::optional<std::string> level;
-  int worst = 0;
-  const auto consider = [&](int rank, const char* name) {
-    if (rank > worst) {
-      worst = rank;
-      level = name;
-    }
-  };
-  for (const vnpu::Chip* chip : chips) {
-    switch (chip->health) {
-      case vnpu::Health::kOk:
-      case vnpu::Health::kMinor:
-        break;
-      case vnpu::Health::kUnknown:
-        consider(1, "unknown");
-        break;
-      case vnpu::Health::kMajor:
-        consider(3, "major");
-        break;
-      case vnpu::Health::kCritical:
-        consider(4, "critical");
-        break;
-      case vnpu::Health::kAbsent:
-        consider(5, "absent");
-        break;
-    }
-    if (!chip->stuck.empty()) consider(2, "stuck");
-    if (busy_chips.count(chip->physical_id) != 0) consider(2, "busy");
-    // A chip that does not tell its memory is not well, and what it has must not be guessed.
-    if (chip->memory_mib <= 0) consider(1, "unknown");
-  }
-  if (!health_known) consider(1, "unknown");
-  return level;
+// Why a device is tainted.
+struct Ill {
+  std::string level;
+  vnpu::TaintEffect effect = vnpu::TaintEffect::kNoSchedule;
+  absl::Time since;  // of a verdict of the health policy; else not set
+};
+
+kube::DeviceTaint Taint(const Ill& ill) {
+  const bool dated = ill.since != absl::Time();
+  return {.key = kUnhealthyTaint,
+          .value = ill.level,
+          .effect = std::string(vnpu::TaintEffectName(ill.effect)),
+          .time_added =
+              dated ? absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", ill.since, absl::UTCTimeZone()) : ""};
 }
 
-kube::DeviceTaint Taint(const std::string& level) {
-  return {.key = kUnhealthyTaint, .value = level, .effect = "NoSchedule", .time_added = ""};
+std::optional<Ill> IllBy(const vnpu::Verdict& verdict) {
+  if (verdict.effect == vnpu::TaintEffect::kNone) return std::nullopt;
+  return Ill{.level = std::string(vnpu::HealthLevelName(verdict.level)),
+             .effect = verdict.effect,
+             .since = verdict.since};
 }
 
-// For a held device that the node does not offer (any more).
-std::string LevelOfWithdrawn(const RecordedDevice& device, const vnpu::Inventory* inventory,
-                             bool health_known) {
-  if (inventory == nullptr) return "unknown";
-  std::vector<const vnpu::Chip*> chips;
-  for (const RecordedChip& recorded : device.chips) {
-    const auto chip =
-        std::find_if(inventory->chips.begin(), inventory->chips.end(),
-                     [&](const auto& c) { return c.physical_id == recorded.physical_id; });
-    if (chip == inventory->chips.end()) return "lost";
-    chips.push_back(&*chip);
-  }
-  return TaintLevel(chips, health_known, {}).value_or("withdrawn");
+const ChipVerdicts& HealthOf(const SliceInputs& inputs) {
+  static const auto& none = *new ChipVerdicts();
+  return inputs.health == nullptr ? none : *inputs.health;
 }
 
 // Of a quantity that ToCounterSet() made.
@@ -164,7 +135,8 @@ struct Holdings {
 
 class Builder {
  public:
-  explicit Builder(const SliceInputs& inputs) : inputs_(inputs), held_(inputs) {
+  explicit Builder(const SliceInputs& inputs)
+      : inputs_(inputs), held_(inputs), health_(HealthOf(inputs)) {
     DeviceOptions options = inputs.devices;
     if (!inputs.server_keeps_counters && options.vnpu_mode == VnpuMode::kDynamic) {
       options.vnpu_mode = VnpuMode::kOff;
@@ -182,7 +154,7 @@ class Builder {
     for (const auto& [name, device] : held_.devices) {
       if (kept_.count(name) != 0) continue;
       Add(device->chips.empty() ? -1 : device->chips.front().physical_id, device->published, name,
-          LevelOfWithdrawn(*device, inputs_.inventory.get(), inputs_.health_known));
+          IllnessOfWithdrawn(*device));
     }
     std::sort(devices_.begin(), devices_.end(), [](const Entry& a, const Entry& b) {
       return std::tie(a.group, a.order) < std::tie(b.group, b.order);
@@ -240,10 +212,40 @@ class Builder {
                        });
   }
 
+  const vnpu::Verdict& VerdictOnDevice(const NpuDevice& device) const {
+    std::vector<int> ids;
+    for (const vnpu::Chip* chip : device.chips) ids.push_back(chip->physical_id);
+    return VerdictOn(ids, health_);
+  }
+
+  // Of a held device that the node does not offer (any more).
+  Ill IllnessOfWithdrawn(const RecordedDevice& device) const {
+    std::vector<int> ids;
+    for (const RecordedChip& chip : device.chips) {
+      ids.push_back(chip.physical_id);
+      // Not there on this boot at all, so that the health policy never heard of it.
+      if (inputs_.inventory != nullptr && health_.count(chip.physical_id) == 0) {
+        return {.level = std::string(vnpu::HealthLevelName(vnpu::HealthLevel::kLost))};
+      }
+    }
+    return IllBy(VerdictOn(ids, health_)).value_or(Ill{.level = "withdrawn"});
+  }
+
   // What nobody holds: why it must not be handed out.
-  std::optional<std::string> LevelOfFree(const NpuDevice& device) const {
-    if (auto level = TaintLevel(device.chips, inputs_.health_known, inputs_.busy_chips))
-      return level;
+  std::optional<Ill> IllnessOfFree(const NpuDevice& device, const vnpu::Verdict& verdict) const {
+    const bool busy = std::any_of(
+        device.chips.begin(), device.chips.end(),
+        [&](const vnpu::Chip* chip) { return inputs_.busy_chips.count(chip->physical_id) != 0; });
+    // Not knowing says less than a process that is seen.
+    if (busy && verdict.level <= vnpu::HealthLevel::kUnknown) return Ill{.level = "busy"};
+    if (std::optional<Ill> ill = IllBy(verdict)) return ill;
+    if (busy) return Ill{.level = "busy"};
+    const std::string level = WithheldBecause(device);
+    return level.empty() ? std::nullopt : std::optional<Ill>(Ill{.level = level});
+  }
+
+  // Of a healthy device that nobody holds; empty if it may be handed out.
+  std::string WithheldBecause(const NpuDevice& device) const {
     if (!inputs_.withhold_free.empty()) return inputs_.withhold_free;
     for (const vnpu::Chip* chip : device.chips) {
       if (inputs_.quarantined_chips.count(chip->physical_id) != 0) return "withheld";
@@ -253,8 +255,10 @@ class Builder {
           !chip->partitioning_error.empty()) {
         return "unknown";
       }
+      // What a chip that does not tell its memory has must not be guessed.
+      if (chip->memory_mib <= 0) return "unknown";
     }
-    return std::nullopt;
+    return "";
   }
 
   // Without counters a chip and its parts exclude each other by what is published.
@@ -275,25 +279,25 @@ class Builder {
       for (const vnpu::Chip* chip : device.chips) {
         group_of_[chip->physical_id] = group_of_.count(group) != 0 ? group_of_[group] : group;
       }
+      const vnpu::Verdict& verdict = VerdictOnDevice(device);
       const auto holder = held_.devices.find(device.name);
       if (holder != held_.devices.end()) {
         kept_.insert(device.name);
-        Add(group, holder->second->published, device.name,
-            TaintLevel(device.chips, inputs_.health_known, {}));
+        Add(group, holder->second->published, device.name, IllBy(verdict));
         continue;
       }
       if (ExcludedByHolder(device)) continue;
-      const std::optional<std::string> level = LevelOfFree(device);
-      if (level && !inputs_.server_keeps_taints) continue;
-      Add(group, maker.Make(device), device.name, level);
+      const std::optional<Ill> ill = IllnessOfFree(device, verdict);
+      if (ill && !inputs_.server_keeps_taints) continue;
+      Add(group, maker.Make(device), device.name, ill);
     }
   }
 
   void Add(int chip, kube::SliceDevice device, const std::string& name,
-           const std::optional<std::string>& level) {
+           const std::optional<Ill>& ill) {
     device.name = name;
     device.taints.clear();
-    if (level) device.taints.push_back(Taint(*level));
+    if (ill) device.taints.push_back(Taint(*ill));
     if (absl::Status status = CheckDevice(device); !status.ok()) {
       plan_.problems.push_back(std::string(status.message()));
       return;
@@ -369,6 +373,7 @@ class Builder {
 
   const SliceInputs& inputs_;
   const Holdings held_;
+  const ChipVerdicts& health_;
   NodeDevices node_;
   std::set<int> frozen_;
   std::set<std::string> kept_;   // held devices that are also on offer

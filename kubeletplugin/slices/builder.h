@@ -13,18 +13,18 @@
 #include "absl/time/time.h"
 #include "kubeletplugin/claims/record.h"
 #include "kubeletplugin/devices.h"
+#include "kubeletplugin/health/device_verdict.h"
 #include "kubeletplugin/kube/resource_slice.h"
 #include "vnpu/chip.h"
 
 namespace ascend::kubeletplugin {
 
-// Key of the taint on devices; its value is the level: "lost" (not in the inventory), "absent",
-// "critical", "major", "stuck" (a call of the library about it does not return), "divided"
-// (somebody has made vNPUs on it, so that it cannot be used whole), "busy" (in use although no
-// claim holds it), "unknown", "withheld" (it may belong to a claim whose record cannot be read),
-// "device-plugin" (the classic device plugin hands out the same chips), or "withdrawn": healthy,
-// but only the claim that holds it may keep it (the chip was excluded, or the multi-die policy
-// changed).
+// Key of the taint on devices. Its value is a level of vnpu/health/level.h, or, on devices that
+// nobody holds, "divided" (somebody has made vNPUs on the chip, so that it cannot be used whole),
+// "busy" (in use although no claim holds it), "withheld" (it may belong to a claim whose record
+// cannot be read), "device-plugin" (the classic device plugin hands out the same chips), or, on
+// held ones, "withdrawn": healthy, but only the claim that holds it may keep it (the chip was
+// excluded, or the multi-die policy changed).
 inline constexpr char kUnhealthyTaint[] = "npu.huawei.com/unhealthy";
 
 using ClaimRecords = std::vector<std::shared_ptr<const ClaimRecord>>;
@@ -56,8 +56,7 @@ struct SliceInputs {
   DeviceOptions devices;
   // The last known inventory; null = none yet, then only held devices can be told.
   std::shared_ptr<const vnpu::Inventory> inventory;
-  // False: the agent has been away for a while, so nobody knows how the chips are.
-  bool health_known = true;
+  std::shared_ptr<const ChipVerdicts> health;  // null: nobody knows yet how the chips are
   std::set<int> busy_chips;  // from BusyChips; says nothing about chips that a claim holds
   ClaimRecords records;
   // Devices that are allocated to claims without a record, as far as the driver knows: those that

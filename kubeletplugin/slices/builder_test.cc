@@ -10,11 +10,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kubeletplugin/slices/limits.h"
+#include "kubeletplugin/testing/judged.h"
 #include "nlohmann/json.hpp"
 
 namespace ascend::kubeletplugin {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -95,7 +97,8 @@ std::vector<std::string> Summary(const SlicePlan& plan) {
     for (const kube::DeviceTaint& taint : device.taints) {
       EXPECT_EQ(taint.key, kUnhealthyTaint);
       EXPECT_EQ(taint.effect, "NoSchedule");
-      EXPECT_EQ(taint.time_added, "");
+      // The policy's verdicts are dated, what the slices add to them is not.
+      EXPECT_THAT(taint.time_added, AnyOf("", "2026-09-21T14:13:20Z"));
       absl::StrAppend(&line, ":", taint.value);
     }
     lines.push_back(std::move(line));
@@ -104,12 +107,12 @@ std::vector<std::string> Summary(const SlicePlan& plan) {
 }
 
 TEST(BuilderTest, InOrderOfPhysicalIds) {
-  EXPECT_THAT(Summary(BuildSlices(Inputs({Chip(10), Chip(2), Chip(0)}))),
+  EXPECT_THAT(Summary(BuildJudged(Inputs({Chip(10), Chip(2), Chip(0)}))),
               ElementsAre("npu-0", "npu-2", "npu-10"));
 }
 
 TEST(BuilderTest, AnEmptyPoolIsOneSlice) {  // SLC-07
-  const SlicePlan plan = BuildSlices(Inputs({}));
+  const SlicePlan plan = BuildJudged(Inputs({}));
   ASSERT_THAT(plan.slices, SizeIs(1));
   EXPECT_THAT(plan.slices[0].devices, IsEmpty());
   EXPECT_EQ(plan.slices[0].pool_slice_count, 1);
@@ -119,21 +122,21 @@ TEST(BuilderTest, AnEmptyPoolIsOneSlice) {  // SLC-07
 
   SliceInputs unknown = Inputs({});
   unknown.inventory = nullptr;
-  EXPECT_THAT(BuildSlices(unknown).slices, SizeIs(1));
+  EXPECT_THAT(BuildJudged(unknown).slices, SizeIs(1));
 }
 
 TEST(BuilderTest, UnionModules) {
   const std::vector<vnpu::Chip> chips = Modules({0, 1, 2, 3});
-  EXPECT_THAT(Summary(BuildSlices(Inputs(chips, vnpu::MultiDiePolicy::kUnion))),
+  EXPECT_THAT(Summary(BuildJudged(Inputs(chips, vnpu::MultiDiePolicy::kUnion))),
               ElementsAre("npu-0-1", "npu-2-3"));
-  EXPECT_THAT(Summary(BuildSlices(Inputs(chips, vnpu::MultiDiePolicy::kIndependent))),
+  EXPECT_THAT(Summary(BuildJudged(Inputs(chips, vnpu::MultiDiePolicy::kIndependent))),
               ElementsAre("npu-0", "npu-1", "npu-2", "npu-3"));
   // One sick die makes the module sick, one missing die takes it away.
   std::vector<vnpu::Chip> sick = chips;
   sick[3].health = vnpu::Health::kCritical;
-  EXPECT_THAT(Summary(BuildSlices(Inputs(sick, vnpu::MultiDiePolicy::kUnion))),
+  EXPECT_THAT(Summary(BuildJudged(Inputs(sick, vnpu::MultiDiePolicy::kUnion))),
               ElementsAre("npu-0-1", "npu-2-3:critical"));
-  EXPECT_THAT(Summary(BuildSlices(Inputs(Modules({0, 2, 3}), vnpu::MultiDiePolicy::kUnion))),
+  EXPECT_THAT(Summary(BuildJudged(Inputs(Modules({0, 2, 3}), vnpu::MultiDiePolicy::kUnion))),
               ElementsAre("npu-2-3"));
 }
 
@@ -149,7 +152,7 @@ TEST(BuilderTest, ATaintPerHealth) {
   for (const auto& [health, expected] : cases) {
     vnpu::Chip chip = Chip(0);
     chip.health = health;
-    EXPECT_THAT(Summary(BuildSlices(Inputs({chip, Chip(1)}))), ElementsAre(expected, "npu-1"));
+    EXPECT_THAT(Summary(BuildJudged(Inputs({chip, Chip(1)}))), ElementsAre(expected, "npu-1"));
   }
 }
 
@@ -157,8 +160,8 @@ TEST(BuilderTest, UnknownHealthNeverHidesAFault) {
   vnpu::Chip critical = Chip(1);
   critical.health = vnpu::Health::kCritical;
   SliceInputs inputs = Inputs({Chip(0), critical});
-  inputs.health_known = false;
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0:unknown", "npu-1:critical"));
+  inputs.health = Judge(*inputs.inventory, /*agent_known=*/false);
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0:unknown", "npu-1:critical"));
 }
 
 // --- SLC-13: what a claim holds stays, under its allocated name and cost ---
@@ -167,12 +170,12 @@ TEST(BuilderTest, AChipInUseThatNobodyHoldsIsTainted) {  // ORD-16
   SliceInputs inputs = Inputs({Chip(0), Chip(1), Chip(2)});
   inputs.busy_chips = {1, 2, 7};
   inputs.records = {Record("npu-2", {2})};
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0", "npu-1:busy", "npu-2*"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0", "npu-1:busy", "npu-2*"));
   // An admin's look holds nothing.
   inputs.records = {Record("npu-2", {2}, /*admin_access=*/true)};
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0", "npu-1:busy", "npu-2:busy"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0", "npu-1:busy", "npu-2:busy"));
   inputs.server_keeps_taints = false;
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0"));
 }
 
 TEST(BuilderTest, BusyIsWorseThanUnknownAndLessThanAFault) {
@@ -181,13 +184,13 @@ TEST(BuilderTest, BusyIsWorseThanUnknownAndLessThanAFault) {
   chips[1].health = vnpu::Health::kUnknown;
   SliceInputs inputs = Inputs(chips);
   inputs.busy_chips = {0, 1};
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0:major", "npu-1:busy"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0:major", "npu-1:busy"));
 }
 
 TEST(BuilderTest, OneDieInUseTaintsItsModule) {
   SliceInputs inputs = Inputs(Modules({0, 1, 2, 3}), vnpu::MultiDiePolicy::kUnion);
   inputs.busy_chips = {3};
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0-1", "npu-2-3:busy"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0-1", "npu-2-3:busy"));
 }
 
 vnpu::Inventory InUse(const std::vector<int>& busy_chips) {
@@ -248,7 +251,7 @@ TEST(BusyChipsTest, UnknownIsNotInUse) {
 TEST(HeldDevicesTest, KeepTheirAllocatedForm) {  // SLC-13
   SliceInputs inputs = Inputs({Chip(0), Chip(1)});
   inputs.records = {Record("npu-1", {1})};
-  const SlicePlan plan = BuildSlices(inputs);
+  const SlicePlan plan = BuildJudged(inputs);
   EXPECT_THAT(Summary(plan), ElementsAre("npu-0", "npu-1*"));
   EXPECT_EQ(Devices(plan)[1].capacity.at("memory"), "1Gi");
 }
@@ -256,9 +259,9 @@ TEST(HeldDevicesTest, KeepTheirAllocatedForm) {  // SLC-13
 TEST(HeldDevicesTest, StayWhenTheirChipIsLost) {  // SLC-13
   SliceInputs inputs = Inputs({Chip(0), Chip(2)});
   inputs.records = {Record("npu-1", {1})};
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0", "npu-1*:lost", "npu-2"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0", "npu-1*:lost", "npu-2"));
   inputs.records.clear();  // unprepared: it may go now
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0", "npu-2"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0", "npu-2"));
 }
 
 TEST(HeldDevicesTest, StayWhenTheirChipIsSick) {  // SLC-13
@@ -266,25 +269,25 @@ TEST(HeldDevicesTest, StayWhenTheirChipIsSick) {  // SLC-13
   chip.health = vnpu::Health::kMajor;
   SliceInputs inputs = Inputs({Chip(0), chip});
   inputs.records = {Record("npu-1", {1})};
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0", "npu-1*:major"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0", "npu-1*:major"));
 }
 
 TEST(HeldDevicesTest, StayWhenTheirChipIsExcluded) {  // SLC-13
   SliceInputs inputs = Inputs({Chip(0), Chip(1), Chip(2)});
   inputs.devices.excluded_chips = {1, 2};
   inputs.records = {Record("npu-1", {1})};
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0", "npu-1*:withdrawn"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0", "npu-1*:withdrawn"));
 }
 
 TEST(HeldDevicesTest, StayWhenThePolicyIsChanged) {  // SLC-13
   SliceInputs inputs = Inputs(Modules({0, 1, 2, 3}), vnpu::MultiDiePolicy::kIndependent);
   inputs.records = {Record("npu-0-1", {0, 1})};
   // Neither die of the module is offered a second time.
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0-1*:withdrawn", "npu-2", "npu-3"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0-1*:withdrawn", "npu-2", "npu-3"));
 
   inputs = Inputs(Modules({0, 1, 2, 3}), vnpu::MultiDiePolicy::kUnion);
   inputs.records = {Record("npu-1", {1})};
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-1*:withdrawn", "npu-2-3"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-1*:withdrawn", "npu-2-3"));
 }
 
 TEST(HeldDevicesTest, AWithdrawnOneStillShowsItsFault) {
@@ -292,32 +295,32 @@ TEST(HeldDevicesTest, AWithdrawnOneStillShowsItsFault) {
   chips[1].health = vnpu::Health::kCritical;
   SliceInputs inputs = Inputs(chips, vnpu::MultiDiePolicy::kIndependent);
   inputs.records = {Record("npu-0-1", {0, 1})};
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0-1*:critical"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0-1*:critical"));
 }
 
 TEST(HeldDevicesTest, StayWithoutAnInventory) {  // SLC-13
   SliceInputs inputs = Inputs({});
   inputs.inventory = nullptr;
   inputs.records = {Record("npu-3", {3})};
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-3*:unknown"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-3*:unknown"));
 }
 
 TEST(HeldDevicesTest, AdminAccessHoldsNothing) {
   SliceInputs inputs = Inputs({Chip(0)});
   inputs.records = {Record("npu-0", {0}, /*admin_access=*/true),
                     Record("npu-1", {1}, /*admin_access=*/true)};
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0"));
   // With an exclusive holder beside it, that one's form counts, whichever record comes first.
   auto admin = std::make_shared<ClaimRecord>(*Record("npu-0", {0}, /*admin_access=*/true));
   admin->devices[0].published.attributes["model"] = std::string("as-seen-by-admin");
   inputs.records = {admin, Record("npu-0", {0})};
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0*"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0*"));
 }
 
 TEST(HeldDevicesTest, NamesOfAnotherVersionStayApart) {  // SLC-13
   SliceInputs inputs = Inputs({Chip(0)});
   inputs.records = {Record("npu-1-vir05-0", {1}), Record("part-b", {1}), Record("part-a", {1})};
-  EXPECT_THAT(Summary(BuildSlices(inputs)),
+  EXPECT_THAT(Summary(BuildJudged(inputs)),
               ElementsAre("npu-0", "npu-1-vir05-0*:lost", "part-a*:lost", "part-b*:lost"));
 }
 
@@ -330,7 +333,7 @@ TEST(WithoutTaintsTest, OnlySickDevicesThatNobodyHoldsAreWithheld) {  // SLC-12
   inputs.server_keeps_taints = false;
   inputs.records = {Record("npu-2", {2}), Record("npu-3", {3}, /*admin_access=*/true),
                     Record("npu-9", {9})};
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0", "npu-2*:critical", "npu-9*:lost"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0", "npu-2*:critical", "npu-9*:lost"));
 }
 
 // --- slices ---
@@ -340,7 +343,7 @@ TEST(BuilderTest, SplitsLargePools) {  // SLC-01
        {std::pair<int, size_t>(1, 1), {64, 1}, {65, 2}, {128, 2}, {129, 3}, {1000, 16}}) {
     std::vector<vnpu::Chip> chips;
     for (int i = 0; i < devices; ++i) chips.push_back(Chip(i));
-    const SlicePlan plan = BuildSlices(Inputs(chips));
+    const SlicePlan plan = BuildJudged(Inputs(chips));
     ASSERT_THAT(plan.slices, SizeIs(slices)) << devices;
     EXPECT_THAT(Devices(plan), SizeIs(devices));
     std::string last;
@@ -359,7 +362,7 @@ TEST(BuilderTest, LeavesAnImpossibleDeviceOut) {  // SLC-02, SLC-03
   auto record = std::make_shared<ClaimRecord>(*Record("npu-1", {1}));
   record->devices[0].published.attributes["numa-1"] = true;
   inputs.records = {record};
-  const SlicePlan plan = BuildSlices(inputs);
+  const SlicePlan plan = BuildJudged(inputs);
   EXPECT_THAT(Summary(plan), ElementsAre("npu-0"));
   EXPECT_THAT(plan.problems, ElementsAre(HasSubstr("device npu-1")));
 }
@@ -376,7 +379,7 @@ TEST(BuilderTest, HostileTextsOfTheLibraryStayInsideTheirDevice) {  // SLC-03, S
                                 "99999999999999999999.0.0"}) {
       inventory->driver_version = version;
       inputs.inventory = inventory;
-      const SlicePlan plan = BuildSlices(inputs);
+      const SlicePlan plan = BuildJudged(inputs);
       EXPECT_THAT(Summary(plan), ElementsAre("npu-0", "npu-1")) << version;
       EXPECT_THAT(plan.problems, IsEmpty());
     }
@@ -385,20 +388,20 @@ TEST(BuilderTest, HostileTextsOfTheLibraryStayInsideTheirDevice) {  // SLC-03, S
 
 TEST(BuilderTest, LogicIdsNeverAppear) {  // they shift when a chip drops
   SliceInputs inputs = Inputs({Chip(0), Chip(1), Chip(2)});
-  const SlicePlan plan = BuildSlices(inputs);
+  const SlicePlan plan = BuildJudged(inputs);
   auto moved = std::make_shared<vnpu::Inventory>(*inputs.inventory);
   for (vnpu::Chip& chip : moved->chips) chip.logic_id += 100;
   moved->revision = 77;
   moved->agent_instance = "another";
   inputs.inventory = moved;
-  const SlicePlan again = BuildSlices(inputs);
+  const SlicePlan again = BuildJudged(inputs);
   EXPECT_EQ(kube::ToJson(plan.slices[0]), kube::ToJson(again.slices[0]));
 }
 
 TEST(BuilderTest, TheSameInputGivesTheSameSlices) {
   SliceInputs inputs = Inputs({Chip(0), Chip(1), Chip(2)});
   inputs.records = {Record("npu-1", {1}), Record("npu-9", {9})};
-  const SlicePlan one = BuildSlices(inputs), two = BuildSlices(inputs);
+  const SlicePlan one = BuildJudged(inputs), two = BuildJudged(inputs);
   ASSERT_EQ(one.slices.size(), two.slices.size());
   EXPECT_EQ(kube::ToJson(one.slices[0]).dump(), kube::ToJson(two.slices[0]).dump());
 }
@@ -408,9 +411,9 @@ TEST(BuilderTest, LongNodeNamesKeepSlicesApart) {
   std::string label(62, 'n');
   inputs.node_name = absl::StrCat(label, ".", label, ".", label, ".", label);
   ASSERT_EQ(inputs.node_name.size(), 251u);
-  const kube::ResourceSlice one = BuildSlices(inputs).slices[0];
+  const kube::ResourceSlice one = BuildJudged(inputs).slices[0];
   inputs.node_name.back() = 'm';
-  const kube::ResourceSlice two = BuildSlices(inputs).slices[0];
+  const kube::ResourceSlice two = BuildJudged(inputs).slices[0];
   EXPECT_NE(one.name, two.name);
   EXPECT_THAT(CheckSlice(one), IsOk());
   EXPECT_THAT(CheckSlice(two), IsOk());
@@ -419,7 +422,7 @@ TEST(BuilderTest, LongNodeNamesKeepSlicesApart) {
     inputs.node_name =
         absl::StrCat(std::string(60, 'a'), ".", std::string(60, 'b'), ".", std::string(60, 'c'));
     while (inputs.node_name.size() < length) inputs.node_name += ".d";
-    EXPECT_THAT(CheckSlice(BuildSlices(inputs).slices[0]), IsOk()) << length;
+    EXPECT_THAT(CheckSlice(BuildJudged(inputs).slices[0]), IsOk()) << length;
   }
 }
 
@@ -445,7 +448,7 @@ TEST(BuilderTest, AnAtlas800TA2) {
   inventory->driver_version = "25.5.1.b030";
   inventory->firmware_version = "7.8.0.5.216";
   inputs.inventory = inventory;
-  const SlicePlan plan = BuildSlices(inputs);
+  const SlicePlan plan = BuildJudged(inputs);
   ASSERT_THAT(plan.slices, SizeIs(1));
   const nlohmann::json slice = kube::ToJson(plan.slices[0]);
   EXPECT_EQ(slice["metadata"], nlohmann::json::parse(R"({
@@ -480,7 +483,8 @@ TEST(BuilderTest, AnAtlas800TA2) {
     "capacity": {
       "memory": {"value": "64Gi"}, "aicore": {"value": "20"}, "aicpu": {"value": "7"}
     },
-    "taints": [{"key": "npu.huawei.com/unhealthy", "value": "critical", "effect": "NoSchedule"}]
+    "taints": [{"key": "npu.huawei.com/unhealthy", "value": "critical", "effect": "NoSchedule",
+                "timeAdded": "2026-09-21T14:13:20Z"}]
   })"));
   EXPECT_FALSE(slice["spec"]["devices"][4].contains("taints"));
 }
@@ -490,25 +494,25 @@ TEST(BuilderTest, QuarantinedChipsAreWithheld) {
   SliceInputs inputs = Inputs({Chip(0), Chip(1), Chip(2), Chip(3)});
   inputs.records = {Record("npu-1", {1})};
   inputs.quarantined_chips = {1, 2};
-  EXPECT_THAT(Summary(BuildSlices(inputs)),
+  EXPECT_THAT(Summary(BuildJudged(inputs)),
               ElementsAre("npu-0", "npu-1*", "npu-2:withheld", "npu-3"));
   inputs.withhold_free = "withheld";
-  EXPECT_THAT(Summary(BuildSlices(inputs)),
+  EXPECT_THAT(Summary(BuildJudged(inputs)),
               ElementsAre("npu-0:withheld", "npu-1*", "npu-2:withheld", "npu-3:withheld"));
   inputs.server_keeps_taints = false;
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-1*"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-1*"));
 }
 
 // SLC-06: no capacity is invented, and no pod is sent there until it is known.
 TEST(BuilderTest, AChipThatDoesNotTellItsMemoryIsKeptFromPods) {
   std::vector<vnpu::Chip> chips = {Chip(0), Chip(1)};
   chips[1].memory_mib = 0;
-  const SlicePlan plan = BuildSlices(Inputs(chips));
+  const SlicePlan plan = BuildJudged(Inputs(chips));
   EXPECT_THAT(Summary(plan), ElementsAre("npu-0", "npu-1:unknown"));
   EXPECT_EQ(Devices(plan)[0].capacity.count("memory"), 1u);
   EXPECT_EQ(Devices(plan)[1].capacity.count("memory"), 0u);
   chips[1].memory_mib = 65536;
-  EXPECT_THAT(Summary(BuildSlices(Inputs(chips))), ElementsAre("npu-0", "npu-1"));
+  EXPECT_THAT(Summary(BuildJudged(Inputs(chips))), ElementsAre("npu-0", "npu-1"));
 }
 
 // REG-15: no untainted device while the classic device plugin hands out the same chips.
@@ -516,9 +520,9 @@ TEST(BuilderTest, WithTheDevicePluginNothingFreeIsOffered) {
   SliceInputs inputs = Inputs({Chip(0), Chip(1)});
   inputs.records = {Record("npu-1", {1})};
   inputs.withhold_free = "device-plugin";
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0:device-plugin", "npu-1*"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0:device-plugin", "npu-1*"));
   inputs.withhold_free.clear();
-  EXPECT_THAT(Summary(BuildSlices(inputs)), ElementsAre("npu-0", "npu-1*"));
+  EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0", "npu-1*"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "kubeletplugin/slice_device.h"
 #include "kubeletplugin/slices/builder.h"
 #include "kubeletplugin/slices/limits.h"
+#include "kubeletplugin/testing/judged.h"
 
 namespace ascend::kubeletplugin {
 namespace {
@@ -160,7 +161,7 @@ void ExpectPublishable(const SlicePlan& plan) {
 }
 
 TEST(PartitionSlicesTest, CountersAndParts) {
-  const SlicePlan plan = BuildSlices(Inputs(Node(k910B4, 2)));
+  const SlicePlan plan = BuildJudged(Inputs(Node(k910B4, 2)));
   ExpectPublishable(plan);
   EXPECT_THAT(plan.warnings, IsEmpty());
   EXPECT_EQ(Counter(plan, "npu-1", "aicore"), "20");
@@ -191,17 +192,17 @@ TEST(PartitionSlicesTest, CountersAndParts) {
 
 TEST(PartitionSlicesTest, WithinTheLimitsOfTheLargestNodes) {
   for (const Kind& kind : {k910A, k310P, k910B4}) {
-    const SlicePlan plan = BuildSlices(Inputs(Node(kind, 16)));
+    const SlicePlan plan = BuildJudged(Inputs(Node(kind, 16)));
     ExpectPublishable(plan);
     EXPECT_THAT(plan.warnings, IsEmpty()) << kind.model;
     EXPECT_THAT(plan.slices.front().shared_counters, SizeIs(8));
   }
-  EXPECT_THAT(Devices(BuildSlices(Inputs(Node(k910A, 16)))), SizeIs(16 * 31));
+  EXPECT_THAT(Devices(BuildJudged(Inputs(Node(k910A, 16)))), SizeIs(16 * 31));
 }
 
 // Counters halve the speed of the scheduler: only where they are needed.
 TEST(PartitionSlicesTest, OffHasNoCounters) {
-  const SlicePlan plan = BuildSlices(Inputs(Node(k910B4, 2), VnpuMode::kOff));
+  const SlicePlan plan = BuildJudged(Inputs(Node(k910B4, 2), VnpuMode::kOff));
   EXPECT_THAT(Names(plan), ElementsAre("npu-0", "npu-1"));
   EXPECT_THAT(plan.slices, SizeIs(1));
   EXPECT_THAT(Devices(plan)[0].consumes_counters, IsEmpty());
@@ -210,10 +211,10 @@ TEST(PartitionSlicesTest, OffHasNoCounters) {
 // VNP-08: claims come and go, slices stay.
 TEST(PartitionSlicesTest, AHeldDeviceChangesNothing) {
   SliceInputs inputs = Inputs(Node(k310P, 4));
-  const SlicePlan before = BuildSlices(inputs);
+  const SlicePlan before = BuildJudged(inputs);
   inputs.records = {Holder(inputs, "npu-0-vir01-1"), Holder(inputs, "npu-0-vir04-3"),
                     Holder(inputs, "npu-2")};
-  const SlicePlan after = BuildSlices(inputs);
+  const SlicePlan after = BuildJudged(inputs);
   ASSERT_EQ(after.slices.size(), before.slices.size());
   for (size_t i = 0; i < before.slices.size(); ++i) {
     EXPECT_EQ(after.slices[i].devices, before.slices[i].devices);
@@ -224,12 +225,12 @@ TEST(PartitionSlicesTest, AHeldDeviceChangesNothing) {
 TEST(PartitionSlicesTest, OnlyTheTemplatesOnOffer) {
   SliceInputs inputs = Inputs(Node(k910B4, 1));
   inputs.devices.vnpu_templates = {"vir10_3c_16g"};
-  EXPECT_THAT(Names(BuildSlices(inputs)),
+  EXPECT_THAT(Names(BuildJudged(inputs)),
               ElementsAre("npu-0", "npu-0-vir10-3c-16g-0", "npu-0-vir10-3c-16g-1"));
   // One that is held stays, at its cost.
   const SliceInputs all = Inputs(inputs.inventory == nullptr ? nullptr : Node(k910B4, 1));
   inputs.records = {Holder(all, "npu-0-vir05-1c-8g-2")};
-  const SlicePlan plan = BuildSlices(inputs);
+  const SlicePlan plan = BuildJudged(inputs);
   ExpectPublishable(plan);
   EXPECT_THAT(Names(plan), ElementsAre("npu-0", "npu-0-vir10-3c-16g-0", "npu-0-vir10-3c-16g-1",
                                        "npu-0-vir05-1c-8g-2:withdrawn"));
@@ -237,7 +238,7 @@ TEST(PartitionSlicesTest, OnlyTheTemplatesOnOffer) {
 
   inputs.devices.vnpu_templates = {"vir01"};  // of another product
   inputs.records.clear();
-  const SlicePlan none = BuildSlices(inputs);
+  const SlicePlan none = BuildJudged(inputs);
   EXPECT_THAT(Names(none), ElementsAre("npu-0"));
   EXPECT_THAT(none.warnings, ElementsAre(HasSubstr("none of the templates in vnpuTemplates")));
 }
@@ -246,7 +247,7 @@ TEST(PartitionSlicesTest, OnlyTheTemplatesOnOffer) {
 TEST(PartitionSlicesTest, ForeignOnesAreTakenOffTheCounters) {
   SliceInputs inputs = Inputs(Node(k910B4, 2));
   inputs.foreign_vnpus[0] = {Foreign(105, "vir10_3c_16g")};
-  SlicePlan plan = BuildSlices(inputs);
+  SlicePlan plan = BuildJudged(inputs);
   ExpectPublishable(plan);
   EXPECT_EQ(Counter(plan, "npu-0", "aicore"), "10");
   EXPECT_EQ(Counter(plan, "npu-0", "memory"), "14Gi");
@@ -255,35 +256,35 @@ TEST(PartitionSlicesTest, ForeignOnesAreTakenOffTheCounters) {
   EXPECT_THAT(Names(plan), Contains("npu-0-vir05-1c-8g-0"));
   EXPECT_THAT(Names(plan), Contains("npu-1"));
   inputs.server_keeps_taints = false;
-  EXPECT_THAT(Names(BuildSlices(inputs)), Not(Contains(HasSubstr("npu-0:divided"))));
+  EXPECT_THAT(Names(BuildJudged(inputs)), Not(Contains(HasSubstr("npu-0:divided"))));
   inputs.server_keeps_taints = true;
 
   // SLC-13: never below what claims hold, else the scheduler takes the whole pool for invalid.
   inputs.records = {Holder(inputs, "npu-0-vir05-1c-8g-0"), Holder(inputs, "npu-0-vir05-1c-8g-1"),
                     Holder(inputs, "npu-0-vir05-1c-8g-2")};
-  EXPECT_EQ(Counter(BuildSlices(inputs), "npu-0", "aicore"), "15");
+  EXPECT_EQ(Counter(BuildJudged(inputs), "npu-0", "aicore"), "15");
   inputs.records = {Holder(inputs, "npu-0")};
-  plan = BuildSlices(inputs);
+  plan = BuildJudged(inputs);
   EXPECT_EQ(Counter(plan, "npu-0", "aicore"), "20");
   EXPECT_EQ(Names(plan).front(), "npu-0") << "held: it stays as it is";
 
   // Without counters, too.
   SliceInputs off = Inputs(Node(k910B4, 2), VnpuMode::kOff);
   off.foreign_vnpus[1] = {Foreign(116, "vir05_1c_8g")};
-  EXPECT_THAT(Names(BuildSlices(off)), ElementsAre("npu-0", "npu-1:divided"));
+  EXPECT_THAT(Names(BuildJudged(off)), ElementsAre("npu-0", "npu-1:divided"));
 }
 
 // SLC-13: less than what is allocated stops the whole pool.
 TEST(PartitionSlicesTest, CountersCoverWhatIsAllocatedWithoutARecord) {
   SliceInputs inputs = Inputs(Node(k910B4, 1));
   inputs.foreign_vnpus[0] = {Foreign(105, "vir10_3c_16g")};
-  EXPECT_EQ(Counter(BuildSlices(inputs), "npu-0", "aicore"), "10");
+  EXPECT_EQ(Counter(BuildJudged(inputs), "npu-0", "aicore"), "10");
   inputs.pending = {Holder(inputs, "npu-0")->devices[0].published};
-  EXPECT_EQ(Counter(BuildSlices(inputs), "npu-0", "aicore"), "20");
+  EXPECT_EQ(Counter(BuildJudged(inputs), "npu-0", "aicore"), "20");
   inputs.pending.clear();
   inputs.quarantined_chips = {0};  // the vNPU may be that claim's
-  EXPECT_EQ(Counter(BuildSlices(inputs), "npu-0", "aicore"), "20");
-  EXPECT_THAT(Names(BuildSlices(inputs)), Each(HasSubstr(":withheld")));
+  EXPECT_EQ(Counter(BuildJudged(inputs), "npu-0", "aicore"), "20");
+  EXPECT_THAT(Names(BuildJudged(inputs)), Each(HasSubstr(":withheld")));
 }
 
 TEST(PartitionSlicesTest, WhatNobodyTellsIsNotOffered) {
@@ -291,11 +292,11 @@ TEST(PartitionSlicesTest, WhatNobodyTellsIsNotOffered) {
   node->chips[1].partitioning.reset();
   node->chips[1].partitioning_error = "time-out";
   const SliceInputs inputs = Inputs(node);
-  const std::vector<std::string> names = Names(BuildSlices(inputs));
+  const std::vector<std::string> names = Names(BuildJudged(inputs));
   EXPECT_THAT(names, Contains("npu-0"));
   EXPECT_THAT(names, Contains("npu-1:unknown"));
   EXPECT_THAT(names, Contains("npu-1-vir05-1c-8g-0:unknown"));
-  EXPECT_THAT(Names(BuildSlices(Inputs(node, VnpuMode::kOff))), ElementsAre("npu-0", "npu-1"));
+  EXPECT_THAT(Names(BuildJudged(Inputs(node, VnpuMode::kOff))), ElementsAre("npu-0", "npu-1"));
 }
 
 TEST(PartitionSlicesTest, AChangedModeWaitsForTheClaims) {
@@ -304,7 +305,7 @@ TEST(PartitionSlicesTest, AChangedModeWaitsForTheClaims) {
   // Dynamic to off: what is held stays, at its cost, and the rest of the chip is not offered.
   SliceInputs inputs = off;
   inputs.records = {Holder(dynamic, "npu-0-vir05-1c-8g-2"), Holder(dynamic, "npu-1")};
-  SlicePlan plan = BuildSlices(inputs);
+  SlicePlan plan = BuildJudged(inputs);
   ExpectPublishable(plan);
   EXPECT_THAT(Names(plan), ElementsAre("npu-0-vir05-1c-8g-2:withdrawn", "npu-1"));
   EXPECT_THAT(plan.warnings,
@@ -316,14 +317,14 @@ TEST(PartitionSlicesTest, AChangedModeWaitsForTheClaims) {
   // Off to dynamic: the whole chip costs nothing of the counters, so no part may be offered.
   inputs = dynamic;
   inputs.records = {Holder(off, "npu-0")};
-  plan = BuildSlices(inputs);
+  plan = BuildJudged(inputs);
   ExpectPublishable(plan);
   EXPECT_THAT(Names(plan), Not(Contains(HasSubstr("npu-0-"))));
   EXPECT_THAT(Names(plan), Contains("npu-0"));
   EXPECT_THAT(Names(plan), Contains("npu-1-vir05-1c-8g-0"));
   EXPECT_EQ(Counter(plan, "npu-0", "aicore"), "no set");
   inputs.records.clear();
-  EXPECT_THAT(Names(BuildSlices(inputs)), Contains("npu-0-vir05-1c-8g-0"));
+  EXPECT_THAT(Names(BuildJudged(inputs)), Contains("npu-0-vir05-1c-8g-0"));
 }
 
 TEST(PartitionSlicesTest, AChangedCatalogCheapensNothing) {
@@ -335,9 +336,9 @@ TEST(PartitionSlicesTest, AChangedCatalogCheapensNothing) {
       "  templates: [{name: vir05_1c_8g, aicore: 4, aicpu: 1, memory: 7168}]\n");
   ASSERT_THAT(catalog, IsOk());
   inputs.devices.catalog = std::make_shared<const vnpu::Catalog>(*catalog);
-  EXPECT_THAT(Names(BuildSlices(inputs)), Contains("npu-0-vir05-1c-8g-3"));
+  EXPECT_THAT(Names(BuildJudged(inputs)), Contains("npu-0-vir05-1c-8g-3"));
   inputs.records = {Holder(before, "npu-0-vir05-1c-8g-2")};
-  const SlicePlan plan = BuildSlices(inputs);
+  const SlicePlan plan = BuildJudged(inputs);
   EXPECT_THAT(Names(plan), ElementsAre("npu-0-vir05-1c-8g-2"));
   EXPECT_EQ(Counter(plan, "npu-0", "aicore"), "5");
 }
@@ -346,7 +347,11 @@ TEST(PartitionSlicesTest, AChipThatIsGoneKeepsItsAccount) {
   const SliceInputs before = Inputs(Node(k910B4, 2));
   SliceInputs inputs = Inputs(Node(k910B4, 1));
   inputs.records = {Holder(before, "npu-1-vir05-1c-8g-2")};
-  const SlicePlan plan = BuildSlices(inputs);
+  vnpu::HealthPolicy policy(vnpu::FaultTable::BuiltIn(), "boot");
+  policy.Update(before.inventory.get(), /*agent_known=*/true, absl::UnixEpoch());
+  policy.Update(inputs.inventory.get(), /*agent_known=*/true, absl::UnixEpoch());
+  inputs.health = std::make_shared<const ChipVerdicts>(policy.verdicts());
+  const SlicePlan plan = BuildJudged(inputs);
   ExpectPublishable(plan);
   EXPECT_THAT(Names(plan), Contains("npu-1-vir05-1c-8g-2:lost"));
   EXPECT_EQ(Counter(plan, "npu-1", "aicore"), "5");
@@ -357,7 +362,7 @@ TEST(PartitionSlicesTest, StaticOffersWhatThereIs) {
   inventory->chips[1].partitioning->vnpus = {Foreign(116, "vir05_1c_8g"),
                                              Foreign(118, "vir10_3c_16g"), Foreign(119, "")};
   SliceInputs inputs = Inputs(inventory, VnpuMode::kStatic);
-  SlicePlan plan = BuildSlices(inputs);
+  SlicePlan plan = BuildJudged(inputs);
   ExpectPublishable(plan);
   EXPECT_THAT(Names(plan), ElementsAre("npu-0", "npu-1:divided", "npu-1-vir05-1c-8g-0",
                                        "npu-1-vir10-3c-16g-2", "npu-2"));
@@ -369,18 +374,18 @@ TEST(PartitionSlicesTest, StaticOffersWhatThereIs) {
   auto changed = std::make_shared<vnpu::Inventory>(*inventory);
   changed->chips[1].partitioning->vnpus.clear();
   inputs.inventory = changed;
-  EXPECT_THAT(Names(BuildSlices(inputs)),
+  EXPECT_THAT(Names(BuildJudged(inputs)),
               ElementsAre("npu-0", "npu-1-vir05-1c-8g-0:withdrawn", "npu-2"))
       << "the chip is not free as long as the claim has its part";
   inputs.records = {Holder(Inputs(Node(k910B4, 3), VnpuMode::kStatic), "npu-1")};
   inputs.inventory = inventory;
-  EXPECT_THAT(Names(BuildSlices(inputs)), ElementsAre("npu-0", "npu-1", "npu-2"))
+  EXPECT_THAT(Names(BuildJudged(inputs)), ElementsAre("npu-0", "npu-1", "npu-2"))
       << "parts of a chip that is held whole are not offered";
 }
 
 TEST(PartitionSlicesTest, WholeChipsWhereDivisionIsImpossible) {
   const auto expect_whole = [](const SliceInputs& inputs, const char* reason) {
-    const SlicePlan plan = BuildSlices(inputs);
+    const SlicePlan plan = BuildJudged(inputs);
     EXPECT_THAT(Names(plan), ElementsAre("npu-0", "npu-1")) << reason;
     EXPECT_THAT(plan.warnings, AllOf(Not(IsEmpty()), Each(HasSubstr(reason))));
     EXPECT_THAT(Devices(plan)[0].consumes_counters, IsEmpty());
@@ -413,14 +418,14 @@ TEST(PartitionSlicesTest, DiesOfAnA3) {
   auto node = Node(kA3, 4);
   node->multi_die_policy = vnpu::MultiDiePolicy::kIndependent;
   SliceInputs inputs = Inputs(node);
-  SlicePlan plan = BuildSlices(inputs);
+  SlicePlan plan = BuildJudged(inputs);
   EXPECT_THAT(Names(plan), ElementsAre("npu-0", "npu-1", "npu-2", "npu-3"));
   EXPECT_THAT(plan.warnings, ElementsAre(HasSubstr("unless vnpuOnA3 is set")));
 
   // A module is one device over the counters of both dies.
   inputs.devices.vnpus_on_a3 = true;
   inputs.devices.a3_unit = A3Unit::kModule;
-  plan = BuildSlices(inputs);
+  plan = BuildJudged(inputs);
   ExpectPublishable(plan);
   EXPECT_THAT(plan.warnings, IsEmpty());
   const kube::SliceDevice* module = Find(plan, "npu-2-3");
@@ -431,7 +436,7 @@ TEST(PartitionSlicesTest, DiesOfAnA3) {
   EXPECT_EQ(Find(plan, "npu-2"), nullptr);
   EXPECT_NE(Find(plan, "npu-3-vir06-1c-16g-0"), nullptr);
   inputs.devices.a3_unit = A3Unit::kPolicy;
-  EXPECT_NE(Find(BuildSlices(inputs), "npu-2"), nullptr);
+  EXPECT_NE(Find(BuildJudged(inputs), "npu-2"), nullptr);
 
   // Under the policy union a die alone is useless.
   node = Node(kA3, 4);
@@ -439,7 +444,7 @@ TEST(PartitionSlicesTest, DiesOfAnA3) {
   for (vnpu::Chip& chip : node->chips) chip.module_peer_physical_id = chip.physical_id ^ 1;
   inputs.inventory = node;
   inputs.devices.a3_unit = A3Unit::kDie;
-  plan = BuildSlices(inputs);
+  plan = BuildJudged(inputs);
   EXPECT_THAT(Names(plan), ElementsAre("npu-0-1", "npu-2-3"));
   EXPECT_THAT(plan.warnings, ElementsAre(HasSubstr("a3Unit is die"), HasSubstr("in pairs")));
 }
@@ -450,7 +455,7 @@ TEST(PartitionSlicesTest, SickChipsTaintTheirParts) {
   node->chips[1].stuck = "dcmi_set_destroy_vdevice has not returned for 20 s";
   SliceInputs inputs = Inputs(node);
   inputs.devices.vnpu_templates = {"vir10_3c_16g"};
-  EXPECT_THAT(Names(BuildSlices(inputs)),
+  EXPECT_THAT(Names(BuildJudged(inputs)),
               ElementsAre("npu-0:critical", "npu-0-vir10-3c-16g-0:critical",
                           "npu-0-vir10-3c-16g-1:critical", "npu-1:stuck",
                           "npu-1-vir10-3c-16g-0:stuck", "npu-1-vir10-3c-16g-1:stuck"));

@@ -7,6 +7,7 @@
 #include "base/core/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kubeletplugin/testing/judged.h"
 #include "kubeletplugin/testing/publisher_fixture.h"
 #include "nlohmann/json.hpp"
 
@@ -164,7 +165,9 @@ TEST_F(PublisherTest, ATaintIsOneWriteWithoutANewGeneration) {
 
 TEST_F(PublisherTest, TaintsInSeveralSlicesNeedNoNewGeneration) {
   Instance& instance = Published(70);
-  instance.Set([](SlicePublisher::Wanted& wanted) { wanted.inputs.health_known = false; });
+  instance.Set([](SlicePublisher::Wanted& wanted) {
+    wanted.inputs.health = Judge(*wanted.inputs.inventory, /*agent_known=*/false);
+  });
   EXPECT_TRUE(
       Eventually([&] { return server_.Slices()[1]["spec"]["devices"][5].contains("taints"); }));
   instance.Settle();

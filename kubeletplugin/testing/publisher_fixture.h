@@ -22,6 +22,7 @@
 #include "gtest/gtest.h"
 #include "kubeletplugin/kube/rest_client.h"
 #include "kubeletplugin/slices/publisher.h"
+#include "kubeletplugin/testing/judged.h"
 #include "kubeletplugin/testing/lagging_client.h"
 #include "nlohmann/json.hpp"
 #include "test/sim/api_server.h"
@@ -105,6 +106,7 @@ class Instance {
     Set([&](SlicePublisher::Wanted& wanted) {
       wanted.known = true;
       wanted.inputs.inventory = inventory;
+      wanted.inputs.health = Judge(*inventory);
     });
   }
 

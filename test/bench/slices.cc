@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/runtime/clock.h"
 #include "kubeletplugin/slice_device.h"
 #include "kubeletplugin/slices/builder.h"
@@ -41,6 +42,9 @@ kubeletplugin::SliceInputs LargestNode() {
   inputs.node_name = inputs.node_uid = "node";
   inputs.inventory = std::move(inventory);
   inputs.devices.vnpu_mode = kubeletplugin::VnpuMode::kDynamic;
+  vnpu::HealthPolicy policy(vnpu::FaultTable::BuiltIn(), "boot");
+  policy.Update(inputs.inventory.get(), /*agent_known=*/true, absl::Now());
+  inputs.health = std::make_shared<const kubeletplugin::ChipVerdicts>(policy.verdicts());
   // A part of every chip is held.
   for (const vnpu::Chip& chip : inputs.inventory->chips) {
     const std::string name = kubeletplugin::PartitionName(chip.physical_id, "vir02", 0);
