@@ -411,6 +411,24 @@ TEST_F(HealthPolicyTest, ABadChipDoesNotGetBetterByNotBeingKnown) {
   EXPECT_EQ(TimeToRecover(), absl::Seconds(15));
 }
 
+TEST_F(HealthPolicyTest, AGradeAndALossStayWhileNobodyKnows) {
+  Look();
+  chip().health = Health::kCritical;
+  const Chip lost = chip(1);
+  inventory_.chips.pop_back();
+  Look();
+  inventory_.library = LibraryState::kNotResponding;
+  chip().health = Health::kUnknown;
+  inventory_.chips.push_back(lost);
+  LookFor(absl::Minutes(3));
+  EXPECT_EQ(Level(0), "critical");
+  EXPECT_EQ(Level(1), "lost");
+  inventory_.library = LibraryState::kReady;
+  LookFor(absl::Minutes(3));
+  EXPECT_EQ(Level(0), "critical");
+  EXPECT_EQ(Level(1), "");
+}
+
 class NotReady : public HealthPolicyTest, public ::testing::WithParamInterface<LibraryState> {};
 
 TEST_P(NotReady, IsUnknownAndBadStaysBad) {
@@ -668,7 +686,7 @@ TEST_F(HealthPolicyTest, EachFurtherOccurrenceProlongsIsolation) {
   Have({Gone(kTwiceADay, 3)});
   Look();
   now_ += absl::Hours(23);
-  Look();
+  LookFor(absl::Minutes(1));  // longer than the recover delay
   EXPECT_EQ(Level(), "ManuallySeparateNPU");
   EXPECT_EQ(Of().since, since);
 }
