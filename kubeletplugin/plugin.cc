@@ -288,6 +288,8 @@ class Plugin::Impl {
     const agent::View view = agent_->Current();
     wanted.inputs.devices = device_options_;
     wanted.inputs.inventory = KnownInventory();
+    // A chip that is new is not unknown only because nobody has judged it yet.
+    if (health_->judged() != view.inventory) health_->Refresh();
     wanted.inputs.health = health_->Current();
     wanted.known = wanted.inputs.inventory != nullptr;
     absl::StatusOr<RecordStore::Contents> contents = records_.ReadAll();

@@ -55,6 +55,14 @@ void HealthMonitor::Wake() {
   changed_.SignalAll();
 }
 
+void HealthMonitor::Refresh() {
+  MutexLock lock(&mutex_);
+  const int64_t wanted = looks_begun_ + 1;  // the one under way may have asked before
+  wake_ = true;
+  changed_.SignalAll();
+  while (!stop_ && looks_done_ < wanted) changed_.Wait(&mutex_);
+}
+
 std::shared_ptr<const ChipVerdicts> HealthMonitor::Current() const {
   MutexLock lock(&mutex_);
   return current_;
@@ -101,8 +109,14 @@ void HealthMonitor::Run() {
       }
       if (stop_) return;
       wake_ = false;
+      ++looks_begun_;
     }
     sleep = Look();
+    {
+      MutexLock lock(&mutex_);
+      looks_done_ = looks_begun_;
+      changed_.SignalAll();
+    }
     const std::shared_ptr<const ChipVerdicts> now = Current();
     if (told_ != *now) {
       const ChipVerdicts before = std::exchange(told_, *now);

@@ -53,6 +53,8 @@ class HealthMonitor {
 
   // Something may have changed: look soon.
   void Wake();
+  // Looks now, and returns when that is done; after Stop() at once. Not from a callback.
+  void Refresh();
   // The inventory that the last look went by; null: none yet.
   std::shared_ptr<const vnpu::Inventory> judged() const;
   // Never null, immutable.
@@ -78,6 +80,8 @@ class HealthMonitor {
   CondVar changed_;
   bool wake_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t looks_begun_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t looks_done_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<const ChipVerdicts> current_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const vnpu::Inventory> judged_ ABSL_GUARDED_BY(mutex_);
 

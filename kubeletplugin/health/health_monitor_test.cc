@@ -108,6 +108,19 @@ TEST_F(HealthMonitorTest, TellsBadNewsAtOnceAndGoodNewsByItself) {
   EXPECT_EQ(change.first.at(0).level, HealthLevel::kSeparateNpu);
 }
 
+TEST_F(HealthMonitorTest, RefreshKnowsWhatTheAgentToldBefore) {
+  const auto monitor = Start();
+  for (const bool sick : {true, false, true}) {
+    SetFault(sick);
+    monitor->Refresh();
+    const auto inventory = monitor->judged();
+    EXPECT_EQ(inventory->chips[0].faults->empty(), !sick);
+    EXPECT_EQ(monitor->Current()->at(0).level, HealthLevel::kSeparateNpu);  // good news is late
+  }
+  monitor->Stop();
+  monitor->Refresh();  // does not wait for ever
+}
+
 TEST_F(HealthMonitorTest, RemembersOverARestart) {
   SetFault(true);
   auto monitor = Start();
