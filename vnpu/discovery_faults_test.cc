@@ -164,7 +164,8 @@ TEST_F(DiscoveryFaultsTest, TellsTheNetworksHealth) {
       {absl::UnimplementedError("no port"), NetworkHealth::kUnknown},
       {absl::InternalError("-8005"), NetworkHealth::kUnknown}};
   for (const auto& [state, expected] : cases) {
-    dcmi_.Edit([&, state = state](auto& chips) { chips.at({1, 0}).network = state; });
+    const absl::StatusOr<dcmi::NetworkState>& answer = state;
+    dcmi_.Edit([&answer](auto& chips) { chips.at({1, 0}).network = answer; });
     const Inventory inventory = Run().inventory;
     EXPECT_EQ(inventory.chips[1].network, expected);
     EXPECT_EQ(inventory.chips[1].health, Health::kOk);

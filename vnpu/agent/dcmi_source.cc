@@ -1,10 +1,14 @@
 #include "vnpu/agent/dcmi_source.h"
 
 #include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/runtime/logging.h"
+#include "vnpu/hccs_check.h"
 
 namespace ascend::agent {
 namespace {
@@ -86,9 +90,27 @@ absl::StatusOr<std::shared_ptr<InventorySource::Look>> DcmiSource::Begin() {
 }
 
 bool DcmiSource::DoOnce() {
-  if (subscribed_.exchange(true)) return false;
-  SubscribeFaults();
+  if (!subscribed_) {
+    subscribed_ = true;
+    SubscribeFaults();
+    return true;
+  }
+  bool unchecked = false;
+  for (const vnpu::Chip& chip : last_.chips) {
+    const std::string name = absl::StrCat(chip.physical_id, " ", chip.uuid, " ", chip.hccs_group);
+    unchecked = groups_checked_.insert(name).second || unchecked;
+  }
+  if (!unchecked) return false;
+  CheckHccsGroups(last_);
   return true;
+}
+
+// By value: if this hangs, others go on with the next look.
+void DcmiSource::CheckHccsGroups(vnpu::Inventory inventory) {
+  const std::string problem = vnpu::HccsContradiction(*library_, inventory);
+  if (problem.empty()) return;
+  LogWarning("hccsGroup may be wrong on this node; do not rely on it, and report its product",
+             {{"error", problem}});
 }
 
 void DcmiSource::SubscribeFaults() {

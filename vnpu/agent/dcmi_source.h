@@ -2,9 +2,9 @@
 #ifndef ASCEND_DRA_VNPU_AGENT_DCMI_SOURCE_H_
 #define ASCEND_DRA_VNPU_AGENT_DCMI_SOURCE_H_
 
-#include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,18 +43,21 @@ class DcmiSource : public InventorySource {
  private:
   class Look;
   absl::Status Open();
-  // What is done once, as steps of the first looks: none of it may hold up the chips. False: it is
-  // done.
+  // What is done once, as steps of a look: none of it may hold up the chips. False: it is done.
   bool DoOnce();
   void SubscribeFaults();
+  void CheckHccsGroups(vnpu::Inventory inventory);
 
   const Options options_;
   std::shared_ptr<dcmi::Dcmi> library_;  // constant once a look has begun
   std::string path_;                     // of the library
   bool told_ = false;                    // on_library
   vnpu::FaultTexts texts_;
-  std::atomic<bool> subscribed_ = false;
-  vnpu::Inventory last_;  // used by Begin() and by Finish() alone
+
+  // Used by the thread that goes on with the look, not by one that is left behind.
+  bool subscribed_ = false;
+  std::set<std::string> groups_checked_;  // chips that were there in a check
+  vnpu::Inventory last_;
 };
 
 }  // namespace ascend::agent

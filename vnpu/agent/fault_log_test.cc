@@ -11,7 +11,6 @@ namespace ascend::agent {
 namespace {
 
 using ::ascend::dcmi::FaultAssertion;
-using ::ascend::dcmi::FaultEvent;
 using ::ascend::vnpu::Chip;
 using ::ascend::vnpu::Fault;
 using ::ascend::vnpu::FaultSeverity;
