@@ -32,6 +32,7 @@
 #include "kubeletplugin/claims/shared_use.h"
 #include "kubeletplugin/health/health_events.h"
 #include "kubeletplugin/health/health_monitor.h"
+#include "kubeletplugin/health/unclaimed_use.h"
 #include "kubeletplugin/inventory_memory.h"
 #include "kubeletplugin/metrics/measured_operations.h"
 #include "kubeletplugin/metrics/node_state.h"
@@ -127,7 +128,8 @@ class Plugin::Impl {
                       .proc_devices = options.proc_devices}),
             [this] { return KnownInventory(); }),
         registration_([this](bool accepted) { metrics_.Registration(accepted); }),
-        foreign_vnpus_(boot_id_) {}
+        foreign_vnpus_(boot_id_),
+        unclaimed_use_(events_) {}
 
   ~Impl() {
     metrics_.SetNodeState(nullptr);
@@ -180,7 +182,10 @@ class Plugin::Impl {
                                .last_inventory = inventories_.of_file()},
         [this] { return inventories_.ForHealth(agent_->Current()); },
         [this](const ChipVerdicts& before, const ChipVerdicts& now) { HealthChanged(before, now); },
-        [this] { PublishHealth(); });
+        [this] {
+          if (const auto inventory = health_->judged()) health_events_.Versions(*inventory);
+          PublishHealth();
+        });
     orders_watch_ = WatchIfPossible(paths_.chip_orders_directory(), [this] { health_->Wake(); });
 
     node_monitor_ =
@@ -305,11 +310,12 @@ class Plugin::Impl {
       // Only from the agent: which processes there were before it answered says nothing of now.
       wanted.inputs.busy_chips = busy_chips_.Update(view.inventory.get(), wanted.inputs.records,
                                                     Clock::Real().Monotonic());
+      unclaimed_use_.Busy(wanted.inputs.busy_chips, view.inventory.get());
       wanted.inputs.pending = engine_.PendingDevices();
       wanted.inputs.foreign_vnpus = foreign_vnpus_.Update(
           wanted.inputs.inventory.get(), wanted.inputs.records, Clock::Real().Monotonic());
       if (device_options_.vnpu_mode != VnpuMode::kStatic) {
-        LogForeignVnpus(wanted.inputs.foreign_vnpus);
+        unclaimed_use_.ForeignVnpus(wanted.inputs.foreign_vnpus);
       }
       for (const auto& next : {busy_chips_.next_change(), foreign_vnpus_.next_change()}) {
         if (next) wanted.ask_again_after = std::min(wanted.ask_again_after.value_or(*next), *next);
@@ -324,23 +330,6 @@ class Plugin::Impl {
       wanted.ask_again_after = kRecordsRetry;  // nothing tells when the directory is well again
     }
     return wanted;
-  }
-
-  // Once for each change: they explain why a chip is not offered whole.
-  void LogForeignVnpus(const std::map<int, std::vector<vnpu::Vnpu>>& foreign) {
-    for (const auto& [chip, vnpus] : foreign) {
-      const auto known = logged_foreign_.find(chip);
-      if (known != logged_foreign_.end() && known->second == vnpus) continue;
-      LogWarning("vNPUs that no claim has are on a chip",
-                 {{"chip", chip},
-                  {"vnpus", absl::StrJoin(vnpus, ", ", [](std::string* out, const auto& vnpu) {
-                     absl::StrAppend(out, vnpu.id, " (", vnpu.template_name, ")");
-                   })}});
-    }
-    for (const auto& [chip, vnpus] : logged_foreign_) {
-      if (foreign.count(chip) == 0) LogInfo("a chip has only our vNPUs again", {{"chip", chip}});
-    }
-    logged_foreign_ = foreign;
   }
 
   // What cannot be served costs metrics, not claims.
@@ -473,9 +462,9 @@ class Plugin::Impl {
   Mutex mutex_;
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
 
-  BusyChips busy_chips_;  // the publisher's thread's, and so is the next
+  BusyChips busy_chips_;  // the publisher's thread's, and so are the next two
   ForeignVnpus foreign_vnpus_;
-  std::map<int, std::vector<vnpu::Vnpu>> logged_foreign_;
+  UnclaimedUse unclaimed_use_;
   std::unique_ptr<HealthMonitor> health_;
   std::unique_ptr<SlicePublisher> publisher_;
   std::unique_ptr<NodeMonitor> node_monitor_;

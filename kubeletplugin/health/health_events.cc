@@ -141,6 +141,16 @@ void HealthEvents::Changed(const ChipVerdicts& before, const ChipVerdicts& now) 
   }
 }
 
+void HealthEvents::Versions(const vnpu::Inventory& inventory) {
+  if (inventory.version_problem == version_problem_) return;
+  version_problem_ = inventory.version_problem;
+  if (version_problem_.empty()) return;
+  LogWarning("versions on the node do not fit together", {{"error", version_problem_}});
+  events_.Post({.regarding = events_.node(),
+                .reason = "DriverVersionMismatch",
+                .message = version_problem_});
+}
+
 void HealthEvents::Run() {
   bool retry = false;
   MutexLock lock(&mutex_);

@@ -15,6 +15,7 @@
 #include "kubeletplugin/health/health_file.h"
 #include "kubeletplugin/kube/client.h"
 #include "kubeletplugin/kube/event_recorder.h"
+#include "vnpu/chip.h"
 
 namespace ascend::kubeletplugin {
 
@@ -43,6 +44,10 @@ class HealthEvents {
   // when they can.
   void Changed(const ChipVerdicts& before, const ChipVerdicts& now);
 
+  // Never waits. A driver that does not fit its packages is told once, on the Node. One caller at a
+  // time.
+  void Versions(const vnpu::Inventory& inventory);
+
  private:
   void Run();
   // Whether that is done with.
@@ -51,6 +56,8 @@ class HealthEvents {
   RecordStore& records_;
   kube::Client& client_;
   kube::EventRecorder& events_;
+
+  std::string version_problem_;  // that was told
 
   Mutex mutex_;
   CondVar changed_;

@@ -161,6 +161,17 @@ TEST_F(HealthEventsTest, AClaimThatWasReplacedHasOtherPods) {
   EXPECT_THAT(Regarding(1), ElementsAre("node"));
 }
 
+TEST_F(HealthEventsTest, VersionsThatDoNotFitAreToldOnce) {
+  vnpu::Inventory inventory;
+  events_.Versions(inventory);
+  inventory.version_problem = "driver 24.1.rc2 is running, the package on the node is 25.0.rc1";
+  events_.Versions(inventory);
+  events_.Versions(inventory);
+  EXPECT_THAT(Regarding(1), ElementsAre("node"));
+  EXPECT_EQ(client_.events()[0].message, inventory.version_problem);
+  EXPECT_EQ(client_.event_attempts(), 1);
+}
+
 TEST_F(HealthEventsTest, TriesAgainWhileTheServerIsAway) {
   client_.FailGets(absl::UnavailableError("away"));
   events_.Changed(Of({Healthy(3)}), Of({Sick(3)}));

@@ -135,16 +135,15 @@ absl::Duration HealthMonitor::Look() {
   const bool ordered = CarryOutOrders(now);
   if (ordered) policy_.Update(input.inventory.get(), input.agent_known, now);
   if (input.inventory != nullptr) remembers_ = true;
-  std::shared_ptr<const ChipVerdicts> verdicts = Current();
-  if (*verdicts != policy_.verdicts()) {
-    verdicts = std::make_shared<const ChipVerdicts>(policy_.verdicts());
-  }
+  // Causes come and go while the chip stays as it is: nothing to tell anybody of.
+  ChipVerdicts verdicts = policy_.verdicts();
+  for (auto& [id, verdict] : verdicts) verdict.causes.clear();
   {
     MutexLock lock(&mutex_);
-    current_ = std::move(verdicts);
+    if (*current_ != verdicts) current_ = std::make_shared<const ChipVerdicts>(verdicts);
     judged_ = input.inventory;
   }
-  Save(ordered);
+  Save(verdicts, ordered);
   return std::min(
       {policy_.next_change() - now, input.ask_again_after.value_or(kLongestSleep), kLongestSleep});
 }
@@ -187,12 +186,11 @@ bool HealthMonitor::CarryOut(const ChipOrder& order, absl::Time now) {
   return true;
 }
 
-void HealthMonitor::Save(bool ordered) {
+void HealthMonitor::Save(const ChipVerdicts& verdicts, bool ordered) {
   std::string memory = policy_.Save();
-  if (memory == saved_ && told_ == policy_.verdicts() && !ordered) return;
+  if (memory == saved_ && told_ == verdicts && !ordered) return;
   const absl::Status written = WriteHealthFile(
-      options_.file,
-      {.policy = memory, .verdicts = policy_.verdicts(), .orders_done = orders_done_});
+      options_.file, {.policy = memory, .verdicts = verdicts, .orders_done = orders_done_});
   if (written.ok()) {
     saved_ = std::move(memory);
   } else if (written != save_error_) {

@@ -57,7 +57,7 @@ class HealthMonitor {
   void Refresh();
   // The inventory that the last look went by; null: none yet.
   std::shared_ptr<const vnpu::Inventory> judged() const;
-  // Never null, immutable.
+  // Never null, immutable; the verdicts are without their causes, which are in the messages.
   std::shared_ptr<const ChipVerdicts> Current() const;
 
  private:
@@ -69,7 +69,7 @@ class HealthMonitor {
   bool CarryOutOrders(absl::Time now);
   bool CarryOut(const ChipOrder& order, absl::Time now);
   // If there is something new, or orders were carried out.
-  void Save(bool ordered);
+  void Save(const ChipVerdicts& verdicts, bool ordered);
 
   const Options options_;
   const Ask ask_;
