@@ -378,6 +378,7 @@ class Plugin::Impl {
       MutexLock lock(&mutex_);
       if (!started_) return;
     }
+    MutexLock lock(&publish_health_mutex_);  // what was known earlier is told earlier
     const agent::View view = agent_->Current();
     if (!view.connected || view.inventory == nullptr || health_->judged() != view.inventory) return;
     const absl::StatusOr<RecordStore::Contents> contents = records_.ReadAll();
@@ -387,7 +388,9 @@ class Plugin::Impl {
       return;
     }
     const std::shared_ptr<const vnpu::Inventory> inventory = KnownInventory();
-    health_feed_.Publish(HealthOfDevices(node_name_, DevicesOf(*inventory, device_options_).devices,
+    DeviceOptions whole_chips = device_options_;
+    whole_chips.vnpu_mode = VnpuMode::kOff;
+    health_feed_.Publish(HealthOfDevices(node_name_, DevicesOf(*inventory, whole_chips).devices,
                                          contents->records, *health_->Current(),
                                          Clock::Real().Now()));
   }
@@ -434,7 +437,8 @@ class Plugin::Impl {
     shared_use_->Wake();
     device_status_->Wake();
     allocations_->RecordsChanged();
-    PublishHealth();
+    // Whole chips are told in any case, what else is held with the next heartbeat at the latest.
+    if (device_options_.vnpu_mode != VnpuMode::kOff) PublishHealth();
   }
 
   const Paths paths_;
@@ -456,6 +460,7 @@ class Plugin::Impl {
   ClaimEngine engine_;
   RegistrationState registration_;
 
+  Mutex publish_health_mutex_;
   HealthFeed health_feed_;
   HealthStreams health_streams_{health_feed_, {.confirm = [this] { PublishHealth(); }}};
 
