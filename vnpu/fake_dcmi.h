@@ -32,6 +32,7 @@ class FakeDcmi : public dcmi::Dcmi {
     absl::StatusOr<std::vector<uint64_t>> fault_codes = std::vector<uint64_t>();
     std::map<uint64_t, std::string> fault_texts;  // kNotFound for other codes
     absl::StatusOr<dcmi::NetworkState> network = dcmi::NetworkState::kOk;
+    absl::StatusOr<std::vector<dcmi::ChipProcess>> processes = std::vector<dcmi::ChipProcess>();
     absl::StatusOr<bool> outband_channel = true;
     absl::Status reset;  // what a reset answers
     absl::StatusOr<int> boot_state = dcmi::kBootFinished;
@@ -136,8 +137,8 @@ class FakeDcmi : public dcmi::Dcmi {
   absl::StatusOr<dcmi::MemoryInfo> DdrMemory(Address /*chip*/) override { return Nothing(); }
   absl::StatusOr<int> AicpuCount(Address /*chip*/) override { return Nothing(); }
   absl::StatusOr<std::vector<dcmi::ChipProcess>> Processes(Address chip) override {
-    return OnChip<std::vector<dcmi::ChipProcess>>(
-        "Processes", chip, [](FakeChip&) { return std::vector<dcmi::ChipProcess>(); });
+    return OnChip<std::vector<dcmi::ChipProcess>>("Processes", chip,
+                                                  [](FakeChip& c) { return c.processes; });
   }
   absl::StatusOr<std::string> RoceAddress(Address /*chip*/) override { return Nothing(); }
 

@@ -19,6 +19,20 @@ std::unique_ptr<ChipTurns::Turn> ChipTurns::Take(dcmi::ChipAddress chip) {
   return std::unique_ptr<Turn>(new Turn(this, chip));
 }
 
+std::unique_ptr<ChipTurns::Turn> ChipTurns::TakeWithin(dcmi::ChipAddress chip,
+                                                       absl::Duration timeout) {
+  const absl::Duration end = Clock::Real().Monotonic() + timeout;
+  MutexLock lock(&mutex_);
+  while (!closed_ && holders_.count(KeyOf(chip)) != 0) {
+    const absl::Duration left = end - Clock::Real().Monotonic();
+    if (left <= absl::ZeroDuration()) return nullptr;
+    changed_.WaitFor(&mutex_, left);
+  }
+  if (closed_) return nullptr;
+  holders_[KeyOf(chip)].since = clock_.Monotonic();
+  return std::unique_ptr<Turn>(new Turn(this, chip));
+}
+
 bool ChipTurns::TryTake(dcmi::ChipAddress chip) {
   MutexLock lock(&mutex_);
   if (closed_) return false;

@@ -44,6 +44,8 @@ class ChipTurns : public vnpu::ReadingTurns {
 
   // Waits. Null after Close().
   std::unique_ptr<Turn> Take(dcmi::ChipAddress chip);
+  // Waits up to `timeout`, by the machine's clock. Null after that, and after Close().
+  std::unique_ptr<Turn> TakeWithin(dcmi::ChipAddress chip, absl::Duration timeout);
   // For the reader. False also after Close().
   bool TryTake(dcmi::ChipAddress chip) override;
   void Release(dcmi::ChipAddress chip) override;

@@ -51,6 +51,20 @@ TEST_F(ChipTurnsTest, ACallWaitsForTheReader) {
   call.join();
 }
 
+TEST_F(ChipTurnsTest, AWaitMayHaveABound) {
+  auto turn = turns_.TakeWithin(kChip, absl::ZeroDuration());
+  ASSERT_NE(turn, nullptr) << "it is free";
+  EXPECT_EQ(turns_.TakeWithin(kChip, absl::Milliseconds(1)), nullptr);
+  EXPECT_NE(turns_.TakeWithin(kOther, absl::ZeroDuration()), nullptr);
+  std::thread call([&] { EXPECT_NE(turns_.TakeWithin(kChip, absl::Seconds(30)), nullptr); });
+  turn.reset();
+  call.join();
+  turn = turns_.Take(kChip);
+  std::thread closed([&] { EXPECT_EQ(turns_.TakeWithin(kChip, absl::Seconds(30)), nullptr); });
+  turns_.Close();
+  closed.join();
+}
+
 TEST_F(ChipTurnsTest, CloseEndsTheWaitAndThoseToCome) {
   const auto turn = turns_.Take(kChip);
   std::thread call([&] { EXPECT_EQ(turns_.Take(kChip), nullptr); });

@@ -61,10 +61,12 @@ class Client::Impl {
   absl::StatusOr<std::vector<vnpu::ChipProcesses>> ListProcesses(
       const std::vector<int>& physical_ids, absl::Duration timeout) const;
 
-  // One call about vNPUs. `what` says what it does.
+  // One call about chips. `what` says what it does, `capability` what an agent that does not know
+  // the call lacks.
   template <typename Method, typename Request, typename Response>
-  absl::Status CallAboutVnpus(Method method, const Request& request, Response* response,
-                              absl::Duration timeout, absl::string_view what) const;
+  absl::Status CallAboutChips(Method method, const Request& request, Response* response,
+                              absl::Duration timeout, absl::string_view what,
+                              absl::string_view capability = "vNPUs") const;
 
  private:
   // The watch's connection, or one of its own while that is down.
@@ -276,8 +278,9 @@ absl::StatusOr<std::vector<vnpu::ChipProcesses>> Client::Impl::ListProcesses(
 }
 
 template <typename Method, typename Request, typename Response>
-absl::Status Client::Impl::CallAboutVnpus(Method method, const Request& request, Response* response,
-                                          absl::Duration timeout, absl::string_view what) const {
+absl::Status Client::Impl::CallAboutChips(Method method, const Request& request, Response* response,
+                                          absl::Duration timeout, absl::string_view what,
+                                          absl::string_view capability) const {
   const std::unique_ptr<v1alpha1::NpuAgent::Stub> stub =
       v1alpha1::NpuAgent::NewStub(ChannelForCall());
   grpc::ClientContext context;
@@ -296,9 +299,9 @@ absl::Status Client::Impl::CallAboutVnpus(Method method, const Request& request,
                                  status.error_message()));
     case grpc::StatusCode::UNIMPLEMENTED:
       return answer(absl::StatusCode::kUnimplemented,
-                    status.error_message().empty()
-                        ? "it is of a version that has no vNPUs; upgrade it"
-                        : status.error_message());
+                    status.error_message().empty() ? absl::StrCat("it is of a version that has no ",
+                                                                  capability, "; upgrade it")
+                                                   : status.error_message());
     case grpc::StatusCode::CANCELLED:  // it was shut down meanwhile
       return answer(absl::StatusCode::kUnavailable, status.error_message());
     default:
@@ -323,7 +326,7 @@ absl::StatusOr<std::vector<vnpu::Vnpu>> Client::ListVnpus(int physical_id,
   v1alpha1::ListVnpusRequest message;
   message.set_physical_id(physical_id);
   v1alpha1::ListVnpusResponse response;
-  ASCEND_RETURN_IF_ERROR(impl_->CallAboutVnpus(&v1alpha1::NpuAgent::Stub::ListVnpus, message,
+  ASCEND_RETURN_IF_ERROR(impl_->CallAboutChips(&v1alpha1::NpuAgent::Stub::ListVnpus, message,
                                                &response, timeout, "listing vNPUs"));
   std::vector<vnpu::Vnpu> vnpus;
   for (const v1alpha1::Vnpu& vnpu : response.vnpus()) vnpus.push_back(FromProto(vnpu));
@@ -339,7 +342,7 @@ absl::StatusOr<vnpu::Vnpu> Client::CreateVnpu(const VnpuRequest& request,
   if (request.id) message.set_id(*request.id);
   if (request.vgroup) message.set_vgroup(*request.vgroup);
   v1alpha1::Vnpu response;
-  ASCEND_RETURN_IF_ERROR(impl_->CallAboutVnpus(&v1alpha1::NpuAgent::Stub::CreateVnpu, message,
+  ASCEND_RETURN_IF_ERROR(impl_->CallAboutChips(&v1alpha1::NpuAgent::Stub::CreateVnpu, message,
                                                &response, timeout, "creating a vNPU"));
   return FromProto(response);
 }
@@ -351,15 +354,36 @@ absl::Status Client::DestroyVnpu(const VnpuReference& vnpu, absl::Duration timeo
   message.set_id(vnpu.id);
   message.set_template_name(vnpu.template_name);
   v1alpha1::DestroyVnpuResponse response;
-  return impl_->CallAboutVnpus(&v1alpha1::NpuAgent::Stub::DestroyVnpu, message, &response, timeout,
+  return impl_->CallAboutChips(&v1alpha1::NpuAgent::Stub::DestroyVnpu, message, &response, timeout,
                                "destroying a vNPU");
 }
 
 absl::Status Client::PrepareVnpuModes(absl::Duration timeout) const {
   v1alpha1::PrepareVnpuModesResponse response;
-  return impl_->CallAboutVnpus(&v1alpha1::NpuAgent::Stub::PrepareVnpuModes,
+  return impl_->CallAboutChips(&v1alpha1::NpuAgent::Stub::PrepareVnpuModes,
                                v1alpha1::PrepareVnpuModesRequest(), &response, timeout,
                                "preparing the vNPU modes");
+}
+
+absl::StatusOr<std::vector<ChipReset>> Client::ResetChips(const ResetRequest& request,
+                                                          absl::Duration timeout) const {
+  v1alpha1::ResetChipsRequest message;
+  message.set_physical_id(request.physical_id);
+  for (const ResetRequest::Member& member : request.group) {
+    v1alpha1::ChipIdentity* const chip = message.add_group();
+    chip->set_physical_id(member.physical_id);
+    chip->set_uuid(member.uuid);
+  }
+  message.set_boot_wait_ms(absl::ToInt64Milliseconds(request.boot_wait));
+  v1alpha1::ResetChipsResponse response;
+  ASCEND_RETURN_IF_ERROR(impl_->CallAboutChips(&v1alpha1::NpuAgent::Stub::ResetChips, message,
+                                               &response, timeout, "resetting chips", "resets"));
+  std::vector<ChipReset> chips;
+  for (const v1alpha1::ChipReset& chip : response.chips()) {
+    chips.push_back(
+        {.physical_id = chip.physical_id(), .started = chip.started(), .problem = chip.problem()});
+  }
+  return chips;
 }
 
 }  // namespace ascend::agent

@@ -39,6 +39,25 @@ struct VnpuReference {
   std::string template_name;
 };
 
+// Chips to be reset together.
+struct ResetRequest {
+  struct Member {
+    int physical_id = -1;
+    std::string uuid;  // the chip must be this one; empty = unknown
+  };
+  int physical_id = -1;       // that the reset is asked of
+  std::vector<Member> group;  // all that go down with it, itself among them
+  absl::Duration boot_wait;   // for the chips to start again
+};
+
+// What became of one of them.
+struct ChipReset {
+  int physical_id = -1;
+  bool started = false;  // again; false also of a chip that the library does not list
+  std::string problem;   // why not
+  friend bool operator==(const ChipReset&, const ChipReset&) = default;
+};
+
 // Keeps a watch on the agent's socket and re-connects by itself with a short back-off, at once when
 // the socket is re-created. An agent that is stopped or hangs counts as disconnected, too: it does
 // not answer keepalive pings. Thread-safe.
@@ -81,6 +100,13 @@ class Client {
   absl::StatusOr<vnpu::Vnpu> CreateVnpu(const VnpuRequest& request, absl::Duration timeout) const;
   absl::Status DestroyVnpu(const VnpuReference& vnpu, absl::Duration timeout) const;
   absl::Status PrepareVnpuModes(absl::Duration timeout) const;
+
+  // One answer per chip of the group, in its order. `timeout` should exceed boot_wait by a minute:
+  // before the reset the agent waits for calls about the chips. kFailedPrecondition: nothing was
+  // reset, for one of them is in use, another one, or cannot be asked; any other error: perhaps
+  // something was.
+  absl::StatusOr<std::vector<ChipReset>> ResetChips(const ResetRequest& request,
+                                                    absl::Duration timeout) const;
 
  private:
   class Impl;

@@ -98,7 +98,7 @@ class ClientTest : public ::testing::Test {
  protected:
   void StartServer(const std::string& path = "") {
     auto server = AgentServer::Start({.socket_path = path.empty() ? socket_ : path, .version = "1"},
-                                     feed_.get(), queries_, calls_);
+                                     feed_.get(), queries_, calls_, resets_);
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
   }
@@ -108,10 +108,15 @@ class ClientTest : public ::testing::Test {
     feed_ = std::make_unique<InventoryFeed>(instance);
     queries_ = std::make_shared<ProcessQueries>();
     calls_ = NewCalls();
+    resets_ = NewResets();
     StartServer();
   }
   std::shared_ptr<VnpuCalls> NewCalls() const {
     return std::make_shared<VnpuCalls>(feed_.get(), std::make_shared<ChipTurns>());
+  }
+  std::shared_ptr<ResetCalls> NewResets() const {
+    return std::make_shared<ResetCalls>(ResetCalls::Options{}, feed_.get(),
+                                        std::make_shared<ChipTurns>());
   }
   Client::Options Options() const { return {.socket_path = socket_}; }
 
@@ -121,6 +126,7 @@ class ClientTest : public ::testing::Test {
   // One for each server: a server closes it.
   std::shared_ptr<ProcessQueries> queries_ = std::make_shared<ProcessQueries>();
   std::shared_ptr<VnpuCalls> calls_ = NewCalls();
+  std::shared_ptr<ResetCalls> resets_ = NewResets();
   std::unique_ptr<AgentServer> server_;
 };
 

@@ -23,6 +23,7 @@
 #include "vnpu/agent/inventory_monitor.h"
 #include "vnpu/agent/ping.h"
 #include "vnpu/agent/process_queries.h"
+#include "vnpu/agent/reset_calls.h"
 #include "vnpu/agent/server.h"
 #include "vnpu/agent/unix_target.h"
 #include "vnpu/agent/vnpu_calls.h"
@@ -126,10 +127,11 @@ int Serve(const Options& options) {
   const auto queries = std::make_shared<ProcessQueries>();
   const auto turns = std::make_shared<ChipTurns>(options.chip_timeout);
   const auto calls = std::make_shared<VnpuCalls>(&feed, turns);
+  const auto resets = std::make_shared<ResetCalls>(ResetCalls::Options{}, &feed, turns);
   const auto faults = std::make_shared<FaultLog>();
   const absl::StatusOr<std::unique_ptr<AgentServer>> server =
       AgentServer::Start({.socket_path = options.control_socket, .version = ASCEND_DRA_VERSION},
-                         &feed, queries, calls);
+                         &feed, queries, calls, resets);
   if (!server.ok()) {
     LogError("cannot serve", {{"error", server.status()}});
     return kExitError;
@@ -140,8 +142,9 @@ int Serve(const Options& options) {
   if (!options.libdcmi.empty()) source.library_paths = {options.libdcmi};
   source.turns = turns;
   source.faults = faults;
-  source.on_library = [calls](std::shared_ptr<dcmi::Dcmi> library) {
-    calls->SetLibrary(std::move(library));
+  source.on_library = [calls, resets](const std::shared_ptr<dcmi::Dcmi>& library) {
+    calls->SetLibrary(library);
+    resets->SetLibrary(library);
   };
   InventoryMonitor::Options monitor_options = options.monitor;
   monitor_options.patience = std::min(monitor_options.patience, options.chip_timeout / 10);
@@ -155,6 +158,7 @@ int Serve(const Options& options) {
       });
 
   calls->SetListener([&monitor] { monitor.ReadSoon(); });
+  resets->SetListener([&monitor] { monitor.ReadSoon(); });
   // A storm of events must not keep the reader busy without a pause.
   faults->SetListener([&monitor] { monitor.ReadSoon(kRestBetweenEvents); });
 
@@ -162,7 +166,8 @@ int Serve(const Options& options) {
   LogInfo("ascend-npu-agent ends", {{"signal", signal_number}});
   (*server)->Shutdown();
   faults->SetListener(nullptr);
-  const bool calls_ended = calls->Stop(absl::Seconds(1));
+  const bool resets_ended = resets->Stop(absl::Seconds(1));
+  const bool calls_ended = calls->Stop(absl::Seconds(1)) && resets_ended;
   if (!monitor.Stop(absl::Seconds(1)) || !calls_ended) {
     LogWarning("left a call into the NPU library behind");
     _exit(0);

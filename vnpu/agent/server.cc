@@ -90,8 +90,8 @@ absl::Status CheckDirectory(const std::string& socket_path) {
 class AgentServer::Impl {
  public:
   Impl(const Options& options, InventoryFeed* feed, std::shared_ptr<ProcessQueries> queries,
-       std::shared_ptr<VnpuCalls> calls)
-      : service_(options.version, feed, std::move(queries), std::move(calls)) {}
+       std::shared_ptr<VnpuCalls> calls, std::shared_ptr<ResetCalls> resets)
+      : service_(options.version, feed, std::move(queries), std::move(calls), std::move(resets)) {}
 
   absl::Status Start(const std::string& socket_path) {
     ASCEND_RETURN_IF_ERROR(CheckSocketPath(socket_path));
@@ -139,8 +139,9 @@ AgentServer::~AgentServer() { Shutdown(); }
 
 absl::StatusOr<std::unique_ptr<AgentServer>> AgentServer::Start(
     const Options& options, InventoryFeed* feed, std::shared_ptr<ProcessQueries> queries,
-    std::shared_ptr<VnpuCalls> calls) {
-  auto impl = std::make_unique<Impl>(options, feed, std::move(queries), std::move(calls));
+    std::shared_ptr<VnpuCalls> calls, std::shared_ptr<ResetCalls> resets) {
+  auto impl = std::make_unique<Impl>(options, feed, std::move(queries), std::move(calls),
+                                     std::move(resets));
   ASCEND_RETURN_IF_ERROR(impl->Start(options.socket_path));
   return std::unique_ptr<AgentServer>(new AgentServer(std::move(impl)));
 }

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "vnpu/agent/inventory_feed.h"
 #include "vnpu/agent/process_queries.h"
+#include "vnpu/agent/reset_calls.h"
 #include "vnpu/agent/vnpu_calls.h"
 
 namespace ascend::agent {
@@ -22,7 +23,7 @@ class AgentServer {
 
   // Serves from the moment it returns. The socket has mode 0600, whatever the umask: who reaches it
   // controls the NPUs. `feed` must outlive the server; `queries` are answered by an
-  // InventoryMonitor, `calls` by their own threads.
+  // InventoryMonitor, `calls` and `resets` by their own threads.
   //
   // The path belongs to one agent at a time: a lock on `<socket_path>.lock` is held until the
   // server is gone, because gRPC would silently take the path from a living agent, and that agent
@@ -31,15 +32,16 @@ class AgentServer {
   static absl::StatusOr<std::unique_ptr<AgentServer>> Start(const Options& options,
                                                             InventoryFeed* feed,
                                                             std::shared_ptr<ProcessQueries> queries,
-                                                            std::shared_ptr<VnpuCalls> calls);
+                                                            std::shared_ptr<VnpuCalls> calls,
+                                                            std::shared_ptr<ResetCalls> resets);
   // Shutdown(), unless it was called before.
   ~AgentServer();
   AgentServer(const AgentServer&) = delete;
   AgentServer& operator=(const AgentServer&) = delete;
 
-  // Ends all watches with UNAVAILABLE and all queries as unknown, closes the calls about vNPUs,
-  // refuses new calls and removes the socket. Waits for calls in progress; cancels them after
-  // `grace`.
+  // Ends all watches with UNAVAILABLE and all queries as unknown, closes the calls about vNPUs and
+  // resets, refuses new calls and removes the socket. Waits for calls in progress; cancels them
+  // after `grace`.
   void Shutdown(absl::Duration grace = absl::Seconds(2));
 
  private:

@@ -68,7 +68,8 @@ class Watcher {
 class AgentServerTest : public ::testing::Test {
  protected:
   absl::StatusOr<std::unique_ptr<AgentServer>> TryStart(const std::string& path) {
-    return AgentServer::Start({.socket_path = path, .version = "1.2.3"}, &feed_, queries_, calls_);
+    return AgentServer::Start({.socket_path = path, .version = "1.2.3"}, &feed_, queries_, calls_,
+                              resets_);
   }
   void Start() {
     auto server = TryStart(socket_);
@@ -80,8 +81,10 @@ class AgentServerTest : public ::testing::Test {
   const std::string socket_ = directory_.File("agent.sock");
   InventoryFeed feed_{"instance"};
   const std::shared_ptr<ProcessQueries> queries_ = std::make_shared<ProcessQueries>();
-  const std::shared_ptr<VnpuCalls> calls_ =
-      std::make_shared<VnpuCalls>(&feed_, std::make_shared<ChipTurns>());
+  const std::shared_ptr<ChipTurns> turns_ = std::make_shared<ChipTurns>();
+  const std::shared_ptr<VnpuCalls> calls_ = std::make_shared<VnpuCalls>(&feed_, turns_);
+  const std::shared_ptr<ResetCalls> resets_ =
+      std::make_shared<ResetCalls>(ResetCalls::Options{}, &feed_, turns_);
   std::unique_ptr<AgentServer> server_;
 };
 

@@ -18,6 +18,7 @@ namespace {
 
 constexpr absl::Duration kLongestListing = absl::Seconds(10);
 constexpr absl::Duration kLongestVnpuCall = absl::Minutes(10);
+constexpr absl::Duration kLongestReset = absl::Minutes(20);
 
 // What is left of a call's time for the work itself: the answer has to travel, too.
 absl::Duration TimeToAnswer(const grpc::CallbackServerContext& context, absl::Duration longest) {
@@ -104,11 +105,12 @@ class AgentService::Watch : public grpc::ServerWriteReactor<v1alpha1::Inventory>
 
 AgentService::AgentService(std::string version, InventoryFeed* feed,
                            std::shared_ptr<ProcessQueries> queries,
-                           std::shared_ptr<VnpuCalls> calls)
+                           std::shared_ptr<VnpuCalls> calls, std::shared_ptr<ResetCalls> resets)
     : version_(std::move(version)),
       feed_(feed),
       queries_(std::move(queries)),
       calls_(std::move(calls)),
+      resets_(std::move(resets)),
       subscription_(feed_->Subscribe([this] { WakeWatches(); })) {}
 
 AgentService::~AgentService() {
@@ -124,6 +126,7 @@ void AgentService::WakeWatches() {
 void AgentService::EndCalls() {
   queries_->Close("the agent is shutting down");
   calls_->Close("the agent is shutting down");
+  resets_->Close("the agent is shutting down");
   MutexLock lock(&mutex_);
   ending_ = true;
   for (Watch* watch : watches_) {
@@ -188,13 +191,14 @@ grpc::ServerUnaryReactor* AgentService::ListProcesses(grpc::CallbackServerContex
   return reactor;
 }
 
-// A call about vNPUs. Owned by gRPC. A client that goes away takes a call with it that has not
-// begun: nobody would know of what it makes.
-class AgentService::VnpuReactor : public grpc::ServerUnaryReactor {
+// A call about vNPUs, or a reset. Owned by gRPC. A client that goes away takes a call with it that
+// has not begun: nobody would know of what it does.
+template <typename Calls, typename Call>
+class AgentService::CallReactor : public grpc::ServerUnaryReactor {
  public:
-  explicit VnpuReactor(std::shared_ptr<VnpuCalls> calls) : calls_(std::move(calls)) {}
+  explicit CallReactor(std::shared_ptr<Calls> calls) : calls_(std::move(calls)) {}
   // Before the reactor is given to gRPC.
-  void SetCall(std::shared_ptr<VnpuCall> call) {
+  void SetCall(std::shared_ptr<Call> call) {
     MutexLock lock(&mutex_);
     call_ = std::move(call);
   }
@@ -212,16 +216,16 @@ class AgentService::VnpuReactor : public grpc::ServerUnaryReactor {
   }
 
  private:
-  const std::shared_ptr<VnpuCalls> calls_;
+  const std::shared_ptr<Calls> calls_;
   Mutex mutex_;
-  std::shared_ptr<VnpuCall> call_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Call> call_ ABSL_GUARDED_BY(mutex_);
 };
 
 grpc::ServerUnaryReactor* AgentService::StartVnpuCall(
     const grpc::CallbackServerContext& context,
     absl::FunctionRef<std::shared_ptr<VnpuCall>(VnpuCall::Done)> make,
     std::function<void(const std::vector<vnpu::Vnpu>&)> fill) {
-  auto* reactor = new VnpuReactor(calls_);
+  auto* reactor = new CallReactor<VnpuCalls, VnpuCall>(calls_);
   // As in ListProcesses: who ends the call drops the alarm.
   auto alarm = std::make_shared<grpc::Alarm>();
   const std::shared_ptr<VnpuCall> call =
@@ -282,6 +286,39 @@ grpc::ServerUnaryReactor* AgentService::PrepareVnpuModes(
   return StartVnpuCall(
       *context, [](VnpuCall::Done done) { return VnpuCall::PrepareModes(std::move(done)); },
       [](const std::vector<vnpu::Vnpu>& /*none*/) {});
+}
+
+grpc::ServerUnaryReactor* AgentService::ResetChips(grpc::CallbackServerContext* context,
+                                                   const v1alpha1::ResetChipsRequest* request,
+                                                   v1alpha1::ResetChipsResponse* response) {
+  ResetRequest wanted = {.physical_id = request->physical_id(),
+                         .group = {},
+                         .boot_wait = absl::Milliseconds(request->boot_wait_ms())};
+  for (const v1alpha1::ChipIdentity& chip : request->group()) {
+    wanted.group.push_back({.physical_id = chip.physical_id(), .uuid = chip.uuid()});
+  }
+  auto* reactor = new CallReactor<ResetCalls, ResetCall>(resets_);
+  // As in ListProcesses: who ends the call drops the alarm.
+  auto alarm = std::make_shared<grpc::Alarm>();
+  const auto call = std::make_shared<ResetCall>(
+      std::move(wanted), [reactor, alarm, response](const ResetCall::Answer& answer) {
+        if (answer.ok()) {
+          for (const ChipReset& chip : *answer) {
+            v1alpha1::ChipReset* const message = response->add_chips();
+            message->set_physical_id(chip.physical_id);
+            message->set_started(chip.started);
+            message->set_problem(chip.problem);
+          }
+        }
+        reactor->Finish(ToGrpcStatus(answer.status()));
+      });
+  reactor->SetCall(call);
+  alarm->Set(MonotonicIn(TimeToAnswer(*context, kLongestReset)),
+             [resets = resets_, call](bool went_off) {
+               if (went_off) resets->GiveUp(*call, absl::StatusCode::kDeadlineExceeded);
+             });
+  resets_->Start(call);
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* AgentService::Ping(grpc::CallbackServerContext* context,

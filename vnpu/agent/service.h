@@ -14,6 +14,7 @@
 #include "base/core/mutex.h"
 #include "vnpu/agent/inventory_feed.h"
 #include "vnpu/agent/process_queries.h"
+#include "vnpu/agent/reset_calls.h"
 #include "vnpu/agent/vnpu_calls.h"
 
 namespace ascend::agent {
@@ -22,12 +23,12 @@ namespace ascend::agent {
 class AgentService : public v1alpha1::NpuAgent::CallbackService {
  public:
   AgentService(std::string version, InventoryFeed* feed, std::shared_ptr<ProcessQueries> queries,
-               std::shared_ptr<VnpuCalls> calls);
+               std::shared_ptr<VnpuCalls> calls, std::shared_ptr<ResetCalls> resets);
   ~AgentService() override;
 
   // Ends every watch with UNAVAILABLE and answers what is still asked about processes with
-  // "unknown" and calls about vNPUs that have not begun with UNAVAILABLE; at once also those that
-  // still come.
+  // "unknown" and calls about vNPUs and resets that have not begun with UNAVAILABLE; at once also
+  // those that still come.
   void EndCalls();
 
   grpc::ServerUnaryReactor* GetInventory(grpc::CallbackServerContext* context,
@@ -51,13 +52,17 @@ class AgentService : public v1alpha1::NpuAgent::CallbackService {
   grpc::ServerUnaryReactor* PrepareVnpuModes(grpc::CallbackServerContext* context,
                                              const v1alpha1::PrepareVnpuModesRequest* request,
                                              v1alpha1::PrepareVnpuModesResponse* response) override;
+  grpc::ServerUnaryReactor* ResetChips(grpc::CallbackServerContext* context,
+                                       const v1alpha1::ResetChipsRequest* request,
+                                       v1alpha1::ResetChipsResponse* response) override;
   grpc::ServerUnaryReactor* Ping(grpc::CallbackServerContext* context,
                                  const v1alpha1::PingRequest* request,
                                  v1alpha1::PingResponse* response) override;
 
  private:
   class Watch;
-  class VnpuReactor;
+  template <typename Calls, typename Call>
+  class CallReactor;
   void WakeWatches();
   // Starts the call that `make` makes of its end; `fill` puts a good answer into the response.
   grpc::ServerUnaryReactor* StartVnpuCall(
@@ -69,6 +74,7 @@ class AgentService : public v1alpha1::NpuAgent::CallbackService {
   InventoryFeed* const feed_;
   const std::shared_ptr<ProcessQueries> queries_;
   const std::shared_ptr<VnpuCalls> calls_;
+  const std::shared_ptr<ResetCalls> resets_;
   int64_t subscription_ = 0;
 
   // Held while watches are woken: a watch that is done waits for it before it deletes itself.
