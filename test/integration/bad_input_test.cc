@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -185,6 +187,21 @@ TEST_F(BadInputTest, FlagsAndConfiguration) {
   std::tie(code, output) = with({"--config", config});
   EXPECT_EQ(code, 2);
   EXPECT_THAT(output, AllOf(HasSubstr(config), HasSubstr("unknown key typo")));
+
+  for (const auto& [health, problem] : std::vector<std::pair<std::string, std::string>>{
+           {"{evictOn: [unknown]}", "health.evictOn"},
+           {"{evictOn: [SeperateNPU]}", "SeperateNPU"},
+           {"{evict: [SeparateNPU]}", "unknown key health.evict"},
+           {"{faultTable: {levels: {Broken: [\"80E18402\"]}}}", "Broken"},
+           {"{faultTable: {levels: {SubHealthFault: [\"80E1840G\"]}}}", "80E1840G"},
+           {"{faultTable: {actions: {stuck: {effect: NoExecute}}}}", "stuck"},
+           {"{faultTable: {actions: {lost: {recover: 0s}}}}", "recover"}}) {
+    std::ofstream(config) << "apiVersion: npu.huawei.com/v1alpha1\nkind: DriverConfig\nhealth: "
+                          << health << "\n";
+    std::tie(code, output) = with({"--config", config});
+    EXPECT_EQ(code, 2) << health;
+    EXPECT_THAT(output, AllOf(HasSubstr(config), HasSubstr("line "), HasSubstr(problem))) << health;
+  }
 
   std::tie(code, output) = with({"--kubeconfig", stack_->root() + "/none"});
   EXPECT_EQ(code, 1);

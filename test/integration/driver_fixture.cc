@@ -19,6 +19,18 @@ DriverTest::~DriverTest() {
   if (HasFailure() && stack_ != nullptr) std::cerr << stack_->Logs();
 }
 
+sim::StackOptions DriverTest::Configured(const std::string& yaml, sim::StackOptions options) {
+  const std::string path = config_dir_.File("config.yaml");
+  EXPECT_THAT(WriteFileAtomically(path,
+                                  absl::StrCat("apiVersion: npu.huawei.com/v1alpha1\n"
+                                               "kind: DriverConfig\n",
+                                               yaml),
+                                  {}),
+              IsOk());
+  options.plugin_flags.insert(options.plugin_flags.end(), {"--config", path});
+  return options;
+}
+
 void DriverTest::MakeNode(sim::StackOptions options) {
   options.bin_dirs = {ASCEND_AGENT_DIR, ASCEND_PLUGIN_DIR, ASCEND_MOCK_DIR};
   options.mock_library = ASCEND_MOCK_LIBRARY;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/core/temp_dir.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json_fwd.hpp"
 #include "test/sim/allocator.h"
@@ -15,9 +16,31 @@
 
 namespace ascend::integration {
 
+// For a DriverConfig: chips get better after 300 ms instead of 15 s, and flaps are forgotten.
+inline constexpr char kQuickHealth[] = R"(
+health:
+  faultTable:
+    actions:
+      unknown: {recover: 300ms}
+      stuck: {recover: 300ms}
+      RestartBusiness: {recover: 300ms}
+      RestartNPU: {recover: 300ms}
+      major: {recover: 300ms}
+      critical: {recover: 300ms}
+      SeparateNPU: {recover: 300ms}
+      ManuallySeparateNPU: {recover: 300ms}
+      absent: {recover: 300ms}
+      lost: {recover: 300ms}
+    network: {after: 1s, level: PreSeparateNPU, recover: 300ms}
+    damping: {window: 1ms, longest: 300ms}
+)";
+
 class DriverTest : public ::testing::Test {
  protected:
   ~DriverTest() override;
+
+  // The options with a DriverConfig of `yaml` and its head.
+  sim::StackOptions Configured(const std::string& yaml, sim::StackOptions options = {});
 
   // Everything but the driver's processes.
   void MakeNode(sim::StackOptions options = {});
@@ -48,6 +71,7 @@ class DriverTest : public ::testing::Test {
   static bool WaitFor(const std::function<bool()>& condition,
                       absl::Duration timeout = absl::Seconds(15));
 
+  TempDir config_dir_;
   std::unique_ptr<sim::DriverStack> stack_;
 };
 

@@ -42,17 +42,11 @@ class VnpuTest : public DriverTest {
   // A node whose kernel runs; the driver has published if `start`.
   void Node(const std::string& config = "vnpuMode: dynamic\n", bool start = true,
             bool recovery = false) {
-    ASSERT_THAT(WriteFileAtomically(dir_.File("config.yaml"),
-                                    absl::StrCat("apiVersion: npu.huawei.com/v1alpha1\n"
-                                                 "kind: DriverConfig\n",
-                                                 config),
-                                    {}),
-                IsOk());
     Boot("boot-1");
-    sim::StackOptions options;
+    sim::StackOptions options = Configured(absl::StrCat(config, kQuickHealth));
     options.mock_node = "8x910B4";
-    options.plugin_flags = {"--config", dir_.File("config.yaml"), "--boot-id-file",
-                            dir_.File("boot-id")};
+    options.plugin_flags.insert(options.plugin_flags.end(),
+                                {"--boot-id-file", dir_.File("boot-id")});
     ASSERT_NO_FATAL_FAILURE(MakeNode(std::move(options)));
     if (IsSkipped()) return;
     Mock({"vnpu", "mode", "--recovery", recovery ? "on" : "off"});
