@@ -165,7 +165,7 @@ def test_destroy_busy_and_hanging(cluster, ns, note):
     for name in names:
         ns.wait_gone(name)
     assert_none(cluster)
-    wait_for("no taint", lambda: not taints(cluster, whole) and not taints(cluster, part), seconds=30)
+    wait_for("no taint", lambda: not taints(cluster, whole) and not taints(cluster, part), seconds=60)
 
 
 @on_910b

@@ -78,6 +78,26 @@ class Cluster:
             run("ascend-mock-node", "chip", "--node-dir", self.mock, "--physical-id", str(physical_id),
                 "--set", f"{key}={value}")
 
+    def happens(self, *arguments):
+        """To the mock node: "lose", "return", "network", "fault list", ... of ascend-mock-node."""
+        return run("ascend-mock-node", *arguments, "--node-dir", self.mock)
+
+    def bus_id(self, physical_id):
+        with open(os.path.join(self.mock, "node.json")) as file:
+            chips = json.load(file)["chips"]
+        return next(chip["pci"]["busID"] for chip in chips if chip["physicalID"] == physical_id)
+
+    def add_fault(self, physical_id, code, text):
+        self.happens("fault", "add", "--chip", str(physical_id), "--code", code, "--severity", "critical",
+                     "--text", text)
+
+    def clear_fault(self, physical_id, code):
+        self.happens("fault", "clear", "--chip", str(physical_id), "--code", code)
+
+    def clear_faults(self):
+        for fault in json.loads(self.happens("fault", "list"))["faults"]:
+            self.clear_fault(fault["physicalID"], fault["code"])
+
     # vNPUs of the mock node, and what its library does wrong.
 
     def vnpus(self):
