@@ -116,10 +116,17 @@ absl::Status ApplyHealth(const YAML::Node& map, DriverConfig* config) {
     }
     faults = *std::move(changed);
   }
+  config->reset_idle_chips = false;
   for (const auto& entry : map) {
     const std::string key = entry.first.Scalar();
     const YAML::Node& value = entry.second;
     if (key == "faultTable") continue;
+    if (key == "reset") {
+      ASCEND_ASSIGN_OR_RETURN(
+          config->reset_idle_chips,
+          Choice<bool>(value, "health.reset", {{"off", false}, {"idle", true}}));
+      continue;
+    }
     if (key != "evictOn") return Invalid(entry.first, absl::StrCat("unknown key health.", key));
     if (!value.IsSequence()) return Invalid(value, "health.evictOn must be a list of levels");
     for (const YAML::Node& item : value) {

@@ -15,6 +15,7 @@
 //     faultTable: {...}               # changes of the fault table, in the form of
 //                                     # vnpu/health/fault_table.h
 //     evictOn: [SeparateNPU]          # levels that evict pods (NoExecute); missing: none
+//     reset: idle                     # reset idle chips whose fault wants it; missing: off
 //   nodes:                            # per node name; replaces the value above
 //     npu-node-1: {excludedChips: []}
 //
@@ -36,6 +37,7 @@ struct DriverConfig {
   DeviceOptions devices;
   bool vnpu_change_node_modes = false;
   vnpu::FaultTable faults = vnpu::FaultTable::BuiltIn();
+  bool reset_idle_chips = false;
   bool ascend_visible_devices_void = true;
   std::vector<std::string> extra_mounts;
 };

@@ -142,6 +142,8 @@ std::string Paths::claim_of_device_metadata(absl::string_view file_name) {
 std::string Paths::publisher_directory() const { return JoinPath(plugin_directory(), "publisher"); }
 std::string Paths::inventory_file() const { return JoinPath(plugin_directory(), "inventory.json"); }
 std::string Paths::health_file() const { return JoinPath(plugin_directory(), "health.json"); }
+std::string Paths::resets_file() const { return JoinPath(plugin_directory(), "resets.json"); }
+std::string Paths::resets_lock() const { return JoinPath(locks_directory(), "resets"); }
 std::string Paths::chip_orders_directory() const { return JoinPath(plugin_directory(), "orders"); }
 std::string Paths::pod_resources_socket() const {
   return JoinPath(options_.kubelet_root, "pod-resources/kubelet.sock");

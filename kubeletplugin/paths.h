@@ -1,15 +1,17 @@
 // Every path and file name of the plugin is built here, and nowhere else.
 //
-//   <kubelet root>/plugins_registry/<driver>[-<pod UID>]-reg.sock   registration, kubelet watches it
-//   <kubelet root>/plugins/<driver>/
+//   <kubelet root>/plugins_registry/<driver>[-<pod UID>]-reg.sock   registration, kubelet watches
+//   it <kubelet root>/plugins/<driver>/
 //     dra[-<pod UID>].sock      the DRA service
 //     claims/<claim UID>        a record per prepared claim (claims/record.h)
 //     locks/claim-<claim UID>   gate of a claim, also its generation (claims/claim_gate.h)
 //     locks/chip-<physical id>  held while a chip changes hands
+//     locks/resets              held by the instance that resets chips
 //     device-metadata/<claim UID>_<request>.json   mounted into containers (device_metadata.h)
 //     publisher/                who writes the ResourceSlices (slices/publisher_role.h)
 //     inventory.json            the last inventory of this boot, for a start without an agent
 //     health.json               what is remembered of the chips' health (health/health_file.h)
+//     resets.json               the last resets of chips (health/resets_file.h)
 //     orders/                   an operator's orders about chips (health/chip_orders.h)
 //   <kubelet root>/pod-resources/kubelet.sock
 //   <cdi root>/k8s.<driver>-claim_<claim UID>.json
@@ -62,6 +64,8 @@ class Paths {
   std::string publisher_directory() const;
   std::string inventory_file() const;
   std::string health_file() const;
+  std::string resets_file() const;
+  std::string resets_lock() const;
   std::string chip_orders_directory() const;
   std::string pod_resources_socket() const;
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -30,8 +31,10 @@
 #include "kubeletplugin/claims/record_store.h"
 #include "kubeletplugin/claims/release_events.h"
 #include "kubeletplugin/claims/shared_use.h"
+#include "kubeletplugin/health/chip_resetter.h"
 #include "kubeletplugin/health/health_events.h"
 #include "kubeletplugin/health/health_monitor.h"
+#include "kubeletplugin/health/reset_controller.h"
 #include "kubeletplugin/health/unclaimed_use.h"
 #include "kubeletplugin/inventory_memory.h"
 #include "kubeletplugin/metrics/measured_operations.h"
@@ -106,6 +109,7 @@ class Plugin::Impl {
         device_options_(config.devices),
         change_node_modes_(config.vnpu_change_node_modes),
         faults_(config.faults),
+        reset_idle_chips_(config.reset_idle_chips),
         client_(std::move(client)),
         events_({.controller = paths_.driver_name(), .node_name = options.node_name}, *client_),
         release_events_(events_),
@@ -120,7 +124,11 @@ class Plugin::Impl {
              .orphan_removed = [this](Orphan kind) { metrics_.OrphanRemoved(kind); },
              .vnpus_kept = [this](const ClaimRecord& record,
                                   const KeptVnpus& kept) { release_events_.Kept(record, kept); },
-             .vnpus_gone = [this](const ClaimRecord& record) { release_events_.Gone(record); }},
+             .vnpus_gone = [this](const ClaimRecord& record) { release_events_.Gone(record); },
+             .resetting =
+                 [this] {
+                   return resetter_ == nullptr ? std::set<int>() : resetter_->resetting();
+                 }},
             paths_, *client_, records_, cdi_store_,
             Injector(HostFiles(options.host_root),
                      {.ascend_visible_devices_void = config.ascend_visible_devices_void,
@@ -137,6 +145,7 @@ class Plugin::Impl {
       MutexLock lock(&mutex_);
       started_ = false;  // what the agent and the watches still report starts nothing new
     }
+    if (resets_ != nullptr) resets_->Stop();
     if (health_ != nullptr) health_->Stop();  // others may still ask it
     // Whoever calls in goes first; calls of the kubelet may still need the API server.
     health_server_.reset();
@@ -186,7 +195,12 @@ class Plugin::Impl {
           if (const auto inventory = health_->judged()) health_events_.Versions(*inventory);
           PublishHealth();
         });
-    orders_watch_ = WatchIfPossible(paths_.chip_orders_directory(), [this] { health_->Wake(); });
+    resetter_ = MakeResetter();
+    resets_ = std::make_unique<ResetController>(*resetter_, [this] { agent_->CancelResets(); });
+    orders_watch_ = WatchIfPossible(paths_.chip_orders_directory(), [this] {
+      health_->Wake();
+      resets_->Wake();
+    });
 
     node_monitor_ =
         std::make_unique<NodeMonitor>(NodeMonitor::Options{.node_name = options.node_name},
@@ -288,6 +302,20 @@ class Plugin::Impl {
     return inventories_.Known(agent_->Current());
   }
 
+  std::unique_ptr<ChipResetter> MakeResetter() {
+    return std::make_unique<ChipResetter>(
+        ChipResetter::Options{.enabled = reset_idle_chips_}, paths_, records_, events_,
+        ChipResetter::Sources{
+            .agent = [this] { return agent_->Current(); },
+            .known = [this] { return KnownInventory(); },
+            .verdicts = [this] { return health_->Current(); },
+            .pending = [this] { return engine_.PendingDevices(); },
+            .reset = [this](
+                         const agent::ResetRequest& request,
+                         absl::Duration timeout) { return agent_->ResetChips(request, timeout); },
+            .resetting_changed = [this] { WakePublisher(); }});
+  }
+
   SlicePublisher::Wanted WantedSlices() {
     SlicePublisher::Wanted wanted;
     const agent::View view = agent_->Current();
@@ -296,6 +324,7 @@ class Plugin::Impl {
     // A chip that is new is not unknown only because nobody has judged it yet.
     if (health_->judged() != view.inventory) health_->Refresh();
     wanted.inputs.health = health_->Current();
+    wanted.inputs.resetting = resetter_->resetting();
     wanted.known = wanted.inputs.inventory != nullptr;
     absl::StatusOr<RecordStore::Contents> contents = records_.ReadAll();
     if (contents.ok()) {
@@ -354,6 +383,7 @@ class Plugin::Impl {
     const agent::View view = agent_->Current();
     if (view.inventory != nullptr) ChangeNodeModes(*view.inventory);
     health_->Wake();
+    resets_->Wake();
     engine_.NotifyChange();
     publisher_->Wake();
   }
@@ -365,6 +395,7 @@ class Plugin::Impl {
       MutexLock lock(&mutex_);
       if (!started_) return;
     }
+    resets_->Wake();
     publisher_->Wake();
     device_status_->Wake();
     PublishHealth();
@@ -433,6 +464,7 @@ class Plugin::Impl {
       MutexLock lock(&mutex_);
       if (!started_) return;
     }
+    resets_->Wake();
     publisher_->Wake();
     shared_use_->Wake();
     device_status_->Wake();
@@ -448,6 +480,7 @@ class Plugin::Impl {
   const DeviceOptions device_options_;
   const bool change_node_modes_;
   const vnpu::FaultTable faults_;
+  const bool reset_idle_chips_;
   std::atomic<bool> changing_modes_ = false;
   std::atomic<bool> records_watched_ = false;  // else our own writes have to wake who reads them
   std::unique_ptr<kube::Client> client_;
@@ -471,6 +504,8 @@ class Plugin::Impl {
   ForeignVnpus foreign_vnpus_;
   UnclaimedUse unclaimed_use_;
   std::unique_ptr<HealthMonitor> health_;
+  std::unique_ptr<ChipResetter> resetter_;
+  std::unique_ptr<ResetController> resets_;
   std::unique_ptr<SlicePublisher> publisher_;
   std::unique_ptr<NodeMonitor> node_monitor_;
   std::unique_ptr<AllocationsFeed> allocations_;

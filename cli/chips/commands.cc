@@ -1,5 +1,6 @@
 #include "cli/chips/commands.h"
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -8,7 +9,9 @@
 #include "base/core/directory_watch.h"
 #include "base/core/mutex.h"
 #include "base/runtime/clock.h"
+#include "kubeletplugin/health/chip_resetter.h"
 #include "kubeletplugin/health/health_file.h"
+#include "kubeletplugin/health/resets_file.h"
 #include "nlohmann/json.hpp"
 
 namespace ascend::cli {
@@ -36,6 +39,17 @@ absl::StatusOr<HealthFile> Read(const kubeletplugin::Paths& paths) {
                      "files elsewhere (see --kubelet-root)"));
   }
   return file;
+}
+
+// What became of the last reset of each chip, of those that had one.
+std::map<int, std::string> Resets(const kubeletplugin::Paths& paths) {
+  std::map<int, std::string> texts;
+  const auto memory = kubeletplugin::ReadResetsFile(paths.resets_file());
+  if (!memory.ok()) return texts;
+  for (const auto& [id, tries] : *memory) {
+    texts[id] = kubeletplugin::ResetText(tries, kubeletplugin::ChipResetter::kTries);
+  }
+  return texts;
 }
 
 // How the chip is with the order carried out; nullopt as long as it is not.
@@ -81,6 +95,7 @@ int ListChips(const kubeletplugin::Paths& paths, const Output& out) {
     Complain(file.status(), out);
     return kExitCannotRead;
   }
+  std::map<int, std::string> resets = Resets(paths);
   bool findings = false;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::vector<std::vector<std::string>> rows;
@@ -93,10 +108,13 @@ int ListChips(const kubeletplugin::Paths& paths, const Output& out) {
                     {"effect", effect},
                     {"state", std::string(vnpu::HealthStateName(verdict.state))},
                     {"since", Time(verdict.since)},
-                    {"message", verdict.message}});
+                    {"message", verdict.message},
+                    {"reset", resets[id]}});
+    std::string why = verdict.message;
+    if (!resets[id].empty()) absl::StrAppend(&why, why.empty() ? "" : "; ", resets[id]);
     rows.push_back({absl::StrCat(id), Level(verdict),
                     verdict.effect == vnpu::TaintEffect::kNone ? "" : effect, Time(verdict.since),
-                    verdict.message});
+                    why});
   }
   if (out.json) {
     PrintJson(list, out);

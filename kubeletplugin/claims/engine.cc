@@ -200,6 +200,20 @@ absl::Status ClaimEngine::CheckKnownIdentity(const ClaimRecord& record) const {
   return inventory == nullptr ? absl::OkStatus() : CheckIdentity(record, *inventory);
 }
 
+absl::Status ClaimEngine::NotLocked(const absl::Status& status, const ClaimPlan& plan) const {
+  const std::set<int> resetting = options_.resetting ? options_.resetting() : std::set<int>();
+  for (const int id : plan.physical_ids) {
+    if (resetting.count(id) == 0) continue;
+    return WithReason(
+        absl::FailedPreconditionError(absl::StrCat(
+            "chip ", id,
+            " is being reset because of a fault, on it or on a chip that is reset "
+            "together with it: that takes some minutes, then the pod starts by itself")),
+        PrepareError::kLock);
+  }
+  return status;
+}
+
 std::vector<PreparedDevice> ClaimEngine::Answer(const ClaimRecord& record,
                                                 const std::vector<MetadataFile>& metadata) const {
   std::vector<PreparedDevice> answer;
@@ -231,8 +245,10 @@ absl::StatusOr<std::vector<PreparedDevice>> ClaimEngine::PrepareInsideGate(
   const absl::Time agent_deadline = std::min(deadline, SteadyNow() + options_.agent_wait);
   while (true) {
     const uint64_t seen = changes_.count();
-    ASCEND_ASSIGN_OR_RETURN(std::vector<FileLock> chip_locks,
-                            LockChips(paths_, plan.physical_ids, options_.lock_wait, deadline));
+    absl::StatusOr<std::vector<FileLock>> locked =
+        LockChips(paths_, plan.physical_ids, options_.lock_wait, deadline);
+    if (!locked.ok()) return NotLocked(locked.status(), plan);
+    std::vector<FileLock> chip_locks = *std::move(locked);
     ASCEND_ASSIGN_OR_RETURN(const std::string holder, occupancy_.FindHolder(claim.uid, plan));
     if (!holder.empty()) {
       chip_locks.clear();

@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,8 @@ class ClaimEngine {
     // Of VnpuRelease, which says what they are told.
     std::function<void(const ClaimRecord&, const KeptVnpus&)> vnpus_kept;
     std::function<void(const ClaimRecord&)> vnpus_gone;
+    // The chips that are locked because they are being reset; null = none ever.
+    std::function<std::set<int>()> resetting;
   };
 
   // All references must outlive the engine.
@@ -137,6 +140,8 @@ class ClaimEngine {
   void Undo(const ClaimRecord& record);
   // As far as the inventory is known.
   absl::Status CheckKnownIdentity(const ClaimRecord& record) const;
+  // What is wrong if the locks of the chips were not to be had.
+  absl::Status NotLocked(const absl::Status& status, const ClaimPlan& plan) const;
   std::vector<PreparedDevice> Answer(const ClaimRecord& record,
                                      const std::vector<MetadataFile>& metadata) const;
   std::unique_ptr<VnpuRelease> MakeRelease();

@@ -233,6 +233,9 @@ class Builder {
 
   // What nobody holds: why it must not be handed out.
   std::optional<Ill> IllnessOfFree(const NpuDevice& device, const vnpu::Verdict& verdict) const {
+    for (const vnpu::Chip* chip : device.chips) {
+      if (inputs_.resetting.count(chip->physical_id) != 0) return Ill{.level = "resetting"};
+    }
     const bool busy = std::any_of(
         device.chips.begin(), device.chips.end(),
         [&](const vnpu::Chip* chip) { return inputs_.busy_chips.count(chip->physical_id) != 0; });

@@ -21,10 +21,11 @@ namespace ascend::kubeletplugin {
 
 // Key of the taint on devices. Its value is a level of vnpu/health/level.h, or, on devices that
 // nobody holds, "divided" (somebody has made vNPUs on the chip, so that it cannot be used whole),
-// "busy" (in use although no claim holds it), "withheld" (it may belong to a claim whose record
-// cannot be read), "device-plugin" (the classic device plugin hands out the same chips), or, on
-// held ones, "withdrawn": healthy, but only the claim that holds it may keep it (the chip was
-// excluded, or the multi-die policy changed).
+// "resetting" (it is being reset, or goes down with one that is), "busy" (in use although no claim
+// holds it), "withheld" (it may belong to a claim whose record cannot be read), "device-plugin"
+// (the classic device plugin hands out the same chips), or, on held ones, "withdrawn": healthy, but
+// only the claim that holds it may keep it (the chip was excluded, or the multi-die policy
+// changed).
 inline constexpr char kUnhealthyTaint[] = "npu.huawei.com/unhealthy";
 
 using ClaimRecords = std::vector<std::shared_ptr<const ClaimRecord>>;
@@ -57,6 +58,7 @@ struct SliceInputs {
   // The last known inventory; null = none yet, then only held devices can be told.
   std::shared_ptr<const vnpu::Inventory> inventory;
   std::shared_ptr<const ChipVerdicts> health;  // null: nobody knows yet how the chips are
+  std::set<int> resetting;                     // chips that are being reset now
   std::set<int> busy_chips;  // from BusyChips; says nothing about chips that a claim holds
   ClaimRecords records;
   // Devices that are allocated to claims without a record, as far as the driver knows: those that

@@ -1,6 +1,7 @@
 #include "vnpu/agent/client.h"
 
 #include <algorithm>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -66,7 +67,15 @@ class Client::Impl {
   template <typename Method, typename Request, typename Response>
   absl::Status CallAboutChips(Method method, const Request& request, Response* response,
                               absl::Duration timeout, absl::string_view what,
-                              absl::string_view capability = "vNPUs") const;
+                              absl::string_view capability = "vNPUs",
+                              grpc::ClientContext* context = nullptr) const;
+  absl::Status CallReset(const v1alpha1::ResetChipsRequest& request,
+                         v1alpha1::ResetChipsResponse* response, absl::Duration timeout);
+  void CancelResets() {
+    MutexLock lock(&mutex_);
+    resets_cancelled_ = true;
+    for (grpc::ClientContext* context : resets_) context->TryCancel();
+  }
 
  private:
   // The watch's connection, or one of its own while that is down.
@@ -97,6 +106,8 @@ class Client::Impl {
   absl::Duration disconnected_since_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const vnpu::Inventory> inventory_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mutex_);  // of the watch under way
+  std::set<grpc::ClientContext*> resets_ ABSL_GUARDED_BY(mutex_);   // under way
+  bool resets_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::thread thread_;
 };
@@ -280,10 +291,12 @@ absl::StatusOr<std::vector<vnpu::ChipProcesses>> Client::Impl::ListProcesses(
 template <typename Method, typename Request, typename Response>
 absl::Status Client::Impl::CallAboutChips(Method method, const Request& request, Response* response,
                                           absl::Duration timeout, absl::string_view what,
-                                          absl::string_view capability) const {
+                                          absl::string_view capability,
+                                          grpc::ClientContext* given_context) const {
   const std::unique_ptr<v1alpha1::NpuAgent::Stub> stub =
       v1alpha1::NpuAgent::NewStub(ChannelForCall());
-  grpc::ClientContext context;
+  grpc::ClientContext own_context;
+  grpc::ClientContext& context = given_context == nullptr ? own_context : *given_context;
   context.set_deadline(MonotonicIn(timeout));
   const grpc::Status status = ((*stub).*method)(&context, request, response);
   if (status.ok()) return absl::OkStatus();
@@ -307,6 +320,22 @@ absl::Status Client::Impl::CallAboutChips(Method method, const Request& request,
     default:
       return answer(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   }
+}
+
+absl::Status Client::Impl::CallReset(const v1alpha1::ResetChipsRequest& request,
+                                     v1alpha1::ResetChipsResponse* response,
+                                     absl::Duration timeout) {
+  grpc::ClientContext context;
+  {
+    MutexLock lock(&mutex_);
+    if (resets_cancelled_) return absl::UnavailableError("resets are cancelled");
+    resets_.insert(&context);
+  }
+  absl::Status status = CallAboutChips(&v1alpha1::NpuAgent::Stub::ResetChips, request, response,
+                                       timeout, "resetting chips", "resets", &context);
+  MutexLock lock(&mutex_);
+  resets_.erase(&context);
+  return status;
 }
 
 Client::Client(Options options, std::function<void()> on_change)
@@ -376,8 +405,7 @@ absl::StatusOr<std::vector<ChipReset>> Client::ResetChips(const ResetRequest& re
   }
   message.set_boot_wait_ms(absl::ToInt64Milliseconds(request.boot_wait));
   v1alpha1::ResetChipsResponse response;
-  ASCEND_RETURN_IF_ERROR(impl_->CallAboutChips(&v1alpha1::NpuAgent::Stub::ResetChips, message,
-                                               &response, timeout, "resetting chips", "resets"));
+  ASCEND_RETURN_IF_ERROR(impl_->CallReset(message, &response, timeout));
   std::vector<ChipReset> chips;
   for (const v1alpha1::ChipReset& chip : response.chips()) {
     chips.push_back(
@@ -385,5 +413,7 @@ absl::StatusOr<std::vector<ChipReset>> Client::ResetChips(const ResetRequest& re
   }
   return chips;
 }
+
+void Client::CancelResets() { impl_->CancelResets(); }
 
 }  // namespace ascend::agent

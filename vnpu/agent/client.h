@@ -107,6 +107,8 @@ class Client {
   // something was.
   absl::StatusOr<std::vector<ChipReset>> ResetChips(const ResetRequest& request,
                                                     absl::Duration timeout) const;
+  // Ends ResetChips() with kUnavailable, those under way and those to come; the agent goes on.
+  void CancelResets();
 
  private:
   class Impl;

@@ -314,6 +314,7 @@ TEST_F(ResetCallsTest, AResetThatHangsConcernsItsGroupAlone) {
   resets_.Close("the agent ends");
   EXPECT_FALSE(resets_.Stop(absl::ZeroDuration())) << "still inside the library";
   hang.End();
+  EXPECT_TRUE(resets_.Stop(kLong));
 }
 
 TEST_F(ResetCallsTest, WhatWasGivenUpBeforeItBeganNeverBegins) {
