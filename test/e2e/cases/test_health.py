@@ -19,7 +19,8 @@ def without(devices, name):
 
 def taint(cluster, name=NAME):
     """The driver's taint of the device; None if it has none."""
-    taints = [entry for entry in cluster.devices()[name].get("taints", []) if entry["key"] == "npu.huawei.com/unhealthy"]
+    taints = [entry for entry in cluster.devices()[name].get("taints", [])
+              if entry["key"] == "npu.huawei.com/unhealthy"]
     return taints[0] if taints else None
 
 
@@ -33,6 +34,7 @@ def generations(cluster):
 
 @pytest.fixture
 def chip_restored(cluster):
+    """To be named before ns: a device that is held keeps the form in which it was allocated."""
     before, bus_id = cluster.devices(), cluster.bus_id(CHIP)
     yield before
     cluster.clear_faults()
@@ -91,7 +93,7 @@ def holder(ns, chip=CHIP):
 
 
 @pytest.mark.smoke
-def test_new_pods_avoid_a_sick_chip(cluster, ns, chip_restored, note):
+def test_new_pods_avoid_a_sick_chip(cluster, chip_restored, ns, note):
     pools, claims = generations(cluster), template("seven", request(count=7))
     start = time.monotonic()
     cluster.add_fault(CHIP, CODE, TEXT)
@@ -121,7 +123,7 @@ def test_new_pods_avoid_a_sick_chip(cluster, ns, chip_restored, note):
 
 
 @pytest.mark.smoke
-def test_pod_status_says_that_its_chip_is_sick(cluster, ns, chip_restored, note):
+def test_pod_status_says_that_its_chip_is_sick(cluster, chip_restored, ns, note):
     holder(ns)
     start = time.monotonic()
     cluster.add_fault(CHIP, CODE, TEXT)
@@ -138,7 +140,7 @@ def test_pod_status_says_that_its_chip_is_sick(cluster, ns, chip_restored, note)
 
 
 @pytest.mark.smoke
-def test_pod_with_an_extended_resource_gets_the_event(cluster, ns, chip_restored, note):
+def test_pod_with_an_extended_resource_gets_the_event(cluster, chip_restored, ns, note):
     """The kubelet shows no health in its status."""
     ns.create(pod("extended", container(f"{LIST_CHIPS}; {FOREVER}",
                                         resources={"limits": {"huawei.com/Ascend910": "1"}})))
@@ -151,7 +153,7 @@ def test_pod_with_an_extended_resource_gets_the_event(cluster, ns, chip_restored
     ns.wait_message("extended", "NpuHealthy", seconds=60)
 
 
-def test_pods_are_evicted_where_that_is_wanted(cluster, ns, chip_restored, note):
+def test_pods_are_evicted_where_that_is_wanted(cluster, chip_restored, ns, note):
     cluster.configure(vnpuMode="off", health={"evictOn": [LEVEL]})
     try:
         job = {"kind": "Job", "apiVersion": "batch/v1", "metadata": {"name": "training"},
@@ -183,7 +185,7 @@ def test_pods_are_evicted_where_that_is_wanted(cluster, ns, chip_restored, note)
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL], ids=["term", "kill"])
-def test_sick_chip_is_never_called_healthy_by_a_restarted_kubelet(cluster, ns, chip_restored, note, signal_number):
+def test_sick_chip_and_a_restarted_kubelet(cluster, chip_restored, ns, note, signal_number):
     holder(ns)
     cluster.add_fault(CHIP, CODE, TEXT)
     sick = wait_told(ns, "holder", "Unhealthy")
@@ -200,7 +202,7 @@ def test_sick_chip_is_never_called_healthy_by_a_restarted_kubelet(cluster, ns, c
     wait_told(ns, "holder", "Healthy", seconds=120)
 
 
-def test_sick_chip_stays_sick_during_a_rollout(cluster, ns, chip_restored, note):
+def test_sick_chip_stays_sick_during_a_rollout(cluster, chip_restored, ns, note):
     holder(ns)
     cluster.add_fault(CHIP, CODE, TEXT)
     sick, added, old = wait_told(ns, "holder", "Unhealthy"), taint(cluster), set(cluster.driver_pids(PLUGIN))
@@ -224,7 +226,7 @@ def test_sick_chip_stays_sick_during_a_rollout(cluster, ns, chip_restored, note)
 
 
 @pytest.mark.smoke
-def test_lost_card_and_its_return_elsewhere(cluster, ns, chip_restored, note):
+def test_lost_card_and_its_return_elsewhere(cluster, chip_restored, ns, note):
     holder(ns)
     identity = cluster.devices()[NAME]["attributes"]["uuid"]
     start = time.monotonic()
@@ -250,7 +252,7 @@ def test_lost_card_and_its_return_elsewhere(cluster, ns, chip_restored, note):
 
 
 @pytest.mark.smoke
-def test_chip_is_isolated_by_hand(cluster, ns, chip_restored, note):
+def test_chip_is_isolated_by_hand(cluster, chip_restored, ns, note):
     holder(ns)
     note(cluster.ascend_dra("chips", "isolate", str(CHIP), "--reason", "fan is loud").strip())
     wait_for(f"{NAME} tainted", lambda: level(cluster) == "ManuallySeparateNPU", seconds=5)
