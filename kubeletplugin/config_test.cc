@@ -113,6 +113,21 @@ TEST(ConfigTest, HealthChangesTheFaultTable) {
             vnpu::TaintEffect::kNoSchedule);
 }
 
+TEST(ConfigTest, ResetsAreOffUnlessTheyAreAskedFor) {
+  const auto resets = [](const std::string& yaml, const std::string& node = "node-1") {
+    const auto config = Parse(yaml, node);
+    EXPECT_THAT(config, IsOk());
+    return config.ok() && config->reset_idle_chips;
+  };
+  EXPECT_FALSE(resets(""));
+  EXPECT_FALSE(resets("health: {}\n"));
+  EXPECT_FALSE(resets("health: {reset: off}\n"));
+  EXPECT_TRUE(resets("health: {reset: idle}\n"));
+  const std::string per_node = "health: {reset: idle}\nnodes: {node-2: {health: {}}}\n";
+  EXPECT_TRUE(resets(per_node));
+  EXPECT_FALSE(resets(per_node, "node-2"));
+}
+
 TEST(ConfigTest, MistakesAreNamedWithTheirLine) {
   const auto invalid = [](const char* part) {
     return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(part));
@@ -135,6 +150,9 @@ TEST(ConfigTest, MistakesAreNamedWithTheirLine) {
   EXPECT_THAT(Parse("vnpuChangeNodeModes: []\n"), invalid("must be true or false"));
   EXPECT_THAT(Parse("vnpuCatalog: [{product: x}]\n"), invalid("line 3: vnpuCatalog: "));
   EXPECT_THAT(Parse("health: yes\n"), invalid("health must be a mapping"));
+  EXPECT_THAT(Parse("health: {reset: always}\n"),
+              invalid("line 3: health.reset must be off or idle"));
+  EXPECT_THAT(Parse("health: {reset: true}\n"), invalid("health.reset must be off or idle"));
   EXPECT_THAT(Parse("health: {evict: []}\n"), invalid("line 3: unknown key health.evict"));
   EXPECT_THAT(Parse("health: {evictOn: SeparateNPU}\n"), invalid("must be a list of levels"));
   EXPECT_THAT(Parse("health: {evictOn: [unknown]}\n"), invalid("line 3: health.evictOn: "));

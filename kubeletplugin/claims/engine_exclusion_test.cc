@@ -1,5 +1,6 @@
 // Who holds a chip: of several claims, and of two instances of the plugin.
 #include <atomic>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -150,6 +151,29 @@ TEST_F(EngineTest, ABusyChipDelaysOnlyItself) {
   EXPECT_EQ(ReasonOf(refused), PrepareError::kLock);
   busy->Release();
   EXPECT_THAT(plugin->engine.Prepare(Ref("busy")), IsOk());
+}
+
+TEST_F(EngineTest, AChipThatIsBeingResetIsSaidToBe) {
+  options_.lock_wait = absl::Milliseconds(20);
+  options_.resetting = [] { return std::set<int>{0, 1}; };
+  auto plugin = Start();
+  absl::StatusOr<FileLock> reset = FileLock::Acquire(paths_.chip_lock(0), absl::ZeroDuration());
+  absl::StatusOr<FileLock> other = FileLock::Acquire(paths_.chip_lock(2), absl::ZeroDuration());
+  ASSERT_THAT(reset, IsOk());
+  ASSERT_THAT(other, IsOk());
+  // An administrator's pod waits as well.
+  for (const kube::DeviceResult& result : {Result("npu-0"), AdminResult("npu-0")}) {
+    Claim("a", {result});
+    const absl::Status refused = plugin->engine.Prepare(Ref("a")).status();
+    EXPECT_THAT(refused, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                  HasSubstr("chip 0 is being reset because of a fault")));
+    EXPECT_EQ(ReasonOf(refused), PrepareError::kLock);
+  }
+  Claim("b", {Result("npu-2")});
+  EXPECT_THAT(plugin->engine.Prepare(Ref("b")).status(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("chip 2")));
+  reset->Release();
+  EXPECT_THAT(plugin->engine.Prepare(Ref("a")), IsOk()) << "the lock decides";
 }
 
 // ------------------------------------------------------------------------------- two instances

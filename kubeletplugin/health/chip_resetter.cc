@@ -98,19 +98,20 @@ std::vector<ChipResetter::Sick> ChipResetter::FindSick(const ChipVerdicts& verdi
 
 void ChipResetter::Load() {
   absl::StatusOr<ResetMemory> file = ReadResetsFile(paths_.resets_file());
+  const absl::Status status = file.status();
   if (file.ok()) {
     memory_ = *std::move(file);
-  } else if (absl::IsNotFound(file.status())) {
+  } else if (absl::IsNotFound(status)) {
     memory_.clear();
-  } else if (absl::IsDataLoss(file.status())) {
+  } else if (absl::IsDataLoss(status)) {
     const std::string aside = absl::StrCat(paths_.resets_file(), ".damaged");
     std::rename(paths_.resets_file().c_str(), aside.c_str());
     LogError("what was known of resets of chips is lost, they are counted anew",
-             {{"error", file.status()}, {"path", aside}});
-  } else if (file.status() != load_error_) {
-    LogWarning("resets of chips cannot be looked up", {{"error", file.status()}});
+             {{"error", status}, {"path", aside}});
+  } else if (status != load_error_) {
+    LogWarning("resets of chips cannot be looked up", {{"error", status}});
   }
-  load_error_ = file.status();
+  load_error_ = status;
 }
 
 absl::Status ChipResetter::Save() {

@@ -187,6 +187,19 @@ TEST(BuilderTest, BusyIsWorseThanUnknownAndLessThanAFault) {
   EXPECT_THAT(Summary(BuildJudged(inputs)), ElementsAre("npu-0:major", "npu-1:busy"));
 }
 
+TEST(BuilderTest, ChipsThatAreBeingResetAreForNobody) {
+  std::vector<vnpu::Chip> chips = {Chip(0), Chip(1), Chip(2)};
+  chips[1].health = vnpu::Health::kMajor;
+  SliceInputs inputs = Inputs(chips);
+  inputs.busy_chips = {1};
+  inputs.resetting = {0, 1};
+  EXPECT_THAT(Summary(BuildJudged(inputs)),
+              ElementsAre("npu-0:resetting", "npu-1:resetting", "npu-2"));
+  SliceInputs modules = Inputs(Modules({0, 1, 2, 3}), vnpu::MultiDiePolicy::kUnion);
+  modules.resetting = {3};
+  EXPECT_THAT(Summary(BuildJudged(modules)), ElementsAre("npu-0-1", "npu-2-3:resetting"));
+}
+
 TEST(BuilderTest, OneDieInUseTaintsItsModule) {
   SliceInputs inputs = Inputs(Modules({0, 1, 2, 3}), vnpu::MultiDiePolicy::kUnion);
   inputs.busy_chips = {3};
