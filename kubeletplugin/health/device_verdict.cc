@@ -14,7 +14,7 @@ const vnpu::Verdict& VerdictOn(const std::vector<int>& physical_ids, const ChipV
                                                   .level = vnpu::HealthLevel::kUnknown,
                                                   .effect = vnpu::TaintEffect::kNoSchedule,
                                                   .state = vnpu::HealthState::kUnknown,
-                                                  .message = "nothing is known of the chip yet",
+                                                  .message = "unknown: nothing is known of it yet",
                                                   .since = absl::Time(),
                                                   .causes = {}};
   const vnpu::Verdict* worst = nullptr;

@@ -49,8 +49,7 @@ std::string MessageOf(const vnpu::Verdict& verdict) {
     return absl::StrCat("healthy again since ",
                         absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", verdict.since, absl::UTCTimeZone()));
   }
-  return absl::StrCat(vnpu::HealthLevelName(verdict.level), ": ", verdict.message,
-                      Consequence(verdict.effect));
+  return absl::StrCat(verdict.message, Consequence(verdict.effect));
 }
 
 std::string ChipsText(const std::vector<int>& chips) {

@@ -29,7 +29,7 @@ vnpu::Verdict Sick(int chip, TaintEffect effect = TaintEffect::kNoSchedule) {
           .level = HealthLevel::kSeparateNpu,
           .effect = effect,
           .state = HealthState::kUnhealthy,
-          .message = "fault 80E18402 (HBM)"};
+          .message = "SeparateNPU: fault 80E18402 (HBM)"};
 }
 
 vnpu::Verdict Unknown(int chip) {
@@ -37,7 +37,7 @@ vnpu::Verdict Unknown(int chip) {
           .level = HealthLevel::kUnknown,
           .effect = TaintEffect::kNoSchedule,
           .state = HealthState::kUnknown,
-          .message = "the agent is away"};
+          .message = "unknown: the agent is away"};
 }
 
 ChipVerdicts Of(std::vector<vnpu::Verdict> verdicts) {

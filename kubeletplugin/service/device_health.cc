@@ -11,8 +11,7 @@ namespace {
 
 std::string MessageOf(int id, const vnpu::Verdict& verdict) {
   if (verdict.level == vnpu::HealthLevel::kHealthy) return "";
-  return absl::StrCat("chip ", id, ": ", vnpu::HealthLevelName(verdict.level), ": ",
-                      verdict.message);
+  return absl::StrCat("chip ", id, ": ", verdict.message);
 }
 
 }  // namespace

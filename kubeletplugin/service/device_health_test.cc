@@ -43,9 +43,9 @@ class DeviceHealthTest : public ::testing::Test {
   const absl::Time now_ = absl::FromUnixSeconds(1'800'000'000);
   const ChipVerdicts verdicts_ = {
       {0, Verdict(0, HealthLevel::kHealthy, HealthState::kHealthy, "")},
-      {1, Verdict(1, HealthLevel::kSubHealthFault, HealthState::kHealthy, "fault 80E20207")},
-      {2, Verdict(2, HealthLevel::kSeparateNpu, HealthState::kUnhealthy, "fault 80E18402")},
-      {3, Verdict(3, HealthLevel::kUnknown, HealthState::kUnknown, "the agent is away")}};
+      {1, Verdict(1, HealthLevel::kSubHealthFault, HealthState::kHealthy, "SubHealthFault: fault 80E20207")},
+      {2, Verdict(2, HealthLevel::kSeparateNpu, HealthState::kUnhealthy, "SeparateNPU: fault 80E18402")},
+      {3, Verdict(3, HealthLevel::kUnknown, HealthState::kUnknown, "unknown: the agent is away")}};
 };
 
 TEST_F(DeviceHealthTest, AsWellAsTheWorstChip) {
@@ -85,7 +85,7 @@ TEST_F(DeviceHealthTest, HeldDevicesStay) {
                               verdicts_, now_),
               ElementsAre(Device("npu-0", HealthState::kHealthy),
                           Device("npu-9", HealthState::kUnknown,
-                                 "chip 9: unknown: nothing is known of the chip yet")));
+                                 "chip 9: unknown: nothing is known of it yet")));
 }
 
 TEST_F(DeviceHealthTest, ADeviceWithoutChipsIsUnknown) {
