@@ -308,7 +308,7 @@ class Plugin::Impl {
         ChipResetter::Sources{
             .agent = [this] { return agent_->Current(); },
             .known = [this] { return KnownInventory(); },
-            .verdicts = [this] { return health_->Current(); },
+            .verdicts = [this] { return health_->WithCauses(); },
             .pending = [this] { return engine_.PendingDevices(); },
             .reset = [this](
                          const agent::ResetRequest& request,
@@ -411,7 +411,10 @@ class Plugin::Impl {
     }
     MutexLock lock(&publish_health_mutex_);  // what was known earlier is told earlier
     const agent::View view = agent_->Current();
-    if (!view.connected || view.inventory == nullptr || health_->judged() != view.inventory) return;
+    const bool checked =
+        view.connected && view.inventory != nullptr && health_->judged() == view.inventory;
+    // Before the agent has answered for the first time what is remembered of sick chips is told.
+    if (!checked && health_feed_.Current().has_value()) return;
     const absl::StatusOr<RecordStore::Contents> contents = records_.ReadAll();
     if (!contents.ok()) {
       LogWarning("the health of held devices is not told: claim records cannot be read",
@@ -421,9 +424,19 @@ class Plugin::Impl {
     const std::shared_ptr<const vnpu::Inventory> inventory = KnownInventory();
     DeviceOptions whole_chips = device_options_;
     whole_chips.vnpu_mode = VnpuMode::kOff;
-    health_feed_.Publish(HealthOfDevices(node_name_, DevicesOf(*inventory, whole_chips).devices,
-                                         contents->records, *health_->Current(),
-                                         Clock::Real().Now()));
+    NodeDevices offered;
+    if (inventory != nullptr) offered = DevicesOf(*inventory, whole_chips);
+    std::vector<DeviceHealth> devices = HealthOfDevices(
+        node_name_, offered.devices, contents->records, *health_->Current(), Clock::Real().Now());
+    if (!checked) {  // that others are well must be looked at first
+      devices.erase(std::remove_if(devices.begin(), devices.end(),
+                                   [](const DeviceHealth& device) {
+                                     return device.state != HealthState::kUnhealthy;
+                                   }),
+                    devices.end());
+      if (devices.empty()) return;
+    }
+    health_feed_.Publish(std::move(devices));
   }
 
   // Makes the node ready for vNPUs made on demand, where the operator allows it.

@@ -161,8 +161,7 @@ int OrderChip(const kubeletplugin::Paths& paths, ChipOrder order, absl::Duration
   } else if (effect->message.empty()) {
     out.text << "chip " << order.physical_id << ": " << Level(*effect) << "\n";
   } else {
-    out.text << "chip " << order.physical_id << ": " << Level(*effect) << ": "
-             << Printable(effect->message) << "\n";
+    out.text << "chip " << order.physical_id << ": " << Printable(effect->message) << "\n";
   }
   return kExitOk;
 }

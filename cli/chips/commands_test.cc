@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kubeletplugin/health/health_file.h"
+#include "kubeletplugin/health/resets_file.h"
 #include "nlohmann/json.hpp"
 
 namespace ascend::cli {
@@ -67,6 +68,28 @@ TEST_F(ChipsTest, ListSaysWhichChipsAreNotToBeUsed) {
   EXPECT_EQ(json[1]["since"], "1970-01-01T00:00:00Z");
 }
 
+TEST_F(ChipsTest, ListTellsOfResets) {
+  health_.verdicts[1].level = vnpu::HealthLevel::kRestartNpu;
+  health_.verdicts[1].effect = vnpu::TaintEffect::kNoSchedule;
+  health_.verdicts[1].message = "fault 40F84E00";
+  Save();
+  ASSERT_THAT(kubeletplugin::WriteResetsFile(
+                  paths_.resets_file(),
+                  {{1, {.tries = 2, .outcome = "chip 1 has not started again", .failed = true}}}),
+              IsOk());
+  EXPECT_EQ(ListChips(paths_, Out()), kExitFindings);
+  EXPECT_THAT(text_.str(), HasSubstr("fault 40F84E00; reset 2 of 3 at 1970-01-01T00:00:00Z failed: "
+                                     "chip 1 has not started again"));
+  text_.str("");
+  ListChips(paths_, Out(/*json=*/true));
+  const auto json = nlohmann::json::parse(text_.str());
+  EXPECT_EQ(json[0]["reset"], "");
+  EXPECT_THAT(json[1]["reset"].get<std::string>(), HasSubstr("reset 2 of 3"));
+  // What cannot be read of it hides no chip.
+  ASSERT_THAT(WriteFileAtomically(paths_.resets_file(), "{"), IsOk());
+  EXPECT_EQ(ListChips(paths_, Out()), kExitFindings);
+}
+
 TEST_F(ChipsTest, WithoutThePluginsFileNothingIsKnown) {
   EXPECT_EQ(ListChips(paths_, Out()), kExitCannotRead);
   EXPECT_THAT(errors_.str(), HasSubstr("has not run on this node yet"));
@@ -95,7 +118,7 @@ TEST_F(ChipsTest, SaysHowTheChipIsOnceTheOrderIsCarriedOut) {
     if (!orders.ok() || orders->orders.empty()) return;
     HealthFile done = health_;
     done.verdicts[1].level = vnpu::HealthLevel::kManuallySeparateNpu;
-    done.verdicts[1].message = "isolated: fan";
+    done.verdicts[1].message = "ManuallySeparateNPU: isolated: fan";
     done.orders_done[1] = orders->orders[0].at;
     EXPECT_THAT(WriteHealthFile(paths_.health_file(), done), IsOk());
   });

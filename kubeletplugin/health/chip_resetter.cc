@@ -96,6 +96,12 @@ std::vector<ChipResetter::Sick> ChipResetter::FindSick(const ChipVerdicts& verdi
   return all;
 }
 
+absl::Duration ChipResetter::UntilCausesMayChange(const ChipVerdicts& verdicts) const {
+  const bool wanted = std::any_of(verdicts.begin(), verdicts.end(),
+                                  [](const auto& chip) { return WantsReset(chip.second.level); });
+  return wanted && options_.enabled ? options_.self_healing : absl::InfiniteDuration();
+}
+
 void ChipResetter::Load() {
   absl::StatusOr<ResetMemory> file = ReadResetsFile(paths_.resets_file());
   const absl::Status status = file.status();
@@ -139,7 +145,7 @@ absl::Duration ChipResetter::Look() {
   const std::vector<Sick> sick = options_.enabled ? FindSick(*verdicts) : std::vector<Sick>();
   if (sick.empty() && taken_over_ == nullptr) {
     Load();
-    if (memory_.empty()) return absl::InfiniteDuration();
+    if (memory_.empty()) return UntilCausesMayChange(*verdicts);
   }
   FileLock node_lock;
   if (taken_over_ == nullptr) {
@@ -152,7 +158,7 @@ absl::Duration ChipResetter::Look() {
   }
   Load();
   if (FollowUnfinished(now, &node_lock)) return kPoll;
-  absl::Duration next = Forget(*verdicts, now);
+  absl::Duration next = std::min(Forget(*verdicts, now), UntilCausesMayChange(*verdicts));
   std::map<int, std::string> refusals;
   for (const Sick& chip : sick) {
     const absl::Duration wait = UntilDue(chip, now);

@@ -51,7 +51,7 @@ class ChipResetter {
   struct Sources {
     std::function<agent::View()> agent;
     std::function<std::shared_ptr<const vnpu::Inventory>()> known;  // with lost chips; may be null
-    std::function<std::shared_ptr<const ChipVerdicts>()> verdicts;
+    std::function<std::shared_ptr<const ChipVerdicts>()> verdicts;  // with their causes
     std::function<std::vector<kube::SliceDevice>()> pending;
     std::function<absl::StatusOr<std::vector<agent::ChipReset>>(const agent::ResetRequest&,
                                                                 absl::Duration timeout)>
@@ -93,6 +93,8 @@ class ChipResetter {
   };
 
   static std::vector<Sick> FindSick(const ChipVerdicts& verdicts);
+  // A fault that comes back while its verdict stays changes nothing that anybody is told of.
+  absl::Duration UntilCausesMayChange(const ChipVerdicts& verdicts) const;
   void Load();
   absl::Status Save();
   // By orders, and of chips that have been well for long. Returns when the next may be forgotten.

@@ -63,6 +63,11 @@ void HealthMonitor::Refresh() {
   while (!stop_ && looks_done_ < wanted) changed_.Wait(&mutex_);
 }
 
+std::shared_ptr<const ChipVerdicts> HealthMonitor::WithCauses() const {
+  MutexLock lock(&mutex_);
+  return with_causes_;
+}
+
 std::shared_ptr<const ChipVerdicts> HealthMonitor::Current() const {
   MutexLock lock(&mutex_);
   return current_;
@@ -140,6 +145,7 @@ absl::Duration HealthMonitor::Look() {
   for (auto& [id, verdict] : verdicts) verdict.causes.clear();
   {
     MutexLock lock(&mutex_);
+    with_causes_ = std::make_shared<const ChipVerdicts>(policy_.verdicts());
     if (*current_ != verdicts) current_ = std::make_shared<const ChipVerdicts>(verdicts);
     judged_ = input.inventory;
   }

@@ -59,6 +59,8 @@ class HealthMonitor {
   std::shared_ptr<const vnpu::Inventory> judged() const;
   // Never null, immutable; the verdicts are without their causes, which are in the messages.
   std::shared_ptr<const ChipVerdicts> Current() const;
+  // The same with their causes, of whose changes nobody is told.
+  std::shared_ptr<const ChipVerdicts> WithCauses() const;
 
  private:
   void Run();
@@ -83,6 +85,7 @@ class HealthMonitor {
   int64_t looks_begun_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t looks_done_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<const ChipVerdicts> current_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const ChipVerdicts> with_causes_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const vnpu::Inventory> judged_ ABSL_GUARDED_BY(mutex_);
 
   // The thread's own from here, once it runs.
