@@ -43,8 +43,10 @@ class DeviceHealthTest : public ::testing::Test {
   const absl::Time now_ = absl::FromUnixSeconds(1'800'000'000);
   const ChipVerdicts verdicts_ = {
       {0, Verdict(0, HealthLevel::kHealthy, HealthState::kHealthy, "")},
-      {1, Verdict(1, HealthLevel::kSubHealthFault, HealthState::kHealthy, "SubHealthFault: fault 80E20207")},
-      {2, Verdict(2, HealthLevel::kSeparateNpu, HealthState::kUnhealthy, "SeparateNPU: fault 80E18402")},
+      {1, Verdict(1, HealthLevel::kSubHealthFault, HealthState::kHealthy,
+                  "SubHealthFault: fault 80E20207")},
+      {2, Verdict(2, HealthLevel::kSeparateNpu, HealthState::kUnhealthy,
+                  "SeparateNPU: fault 80E18402")},
       {3, Verdict(3, HealthLevel::kUnknown, HealthState::kUnknown, "unknown: the agent is away")}};
 };
 
