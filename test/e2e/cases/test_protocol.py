@@ -30,8 +30,8 @@ def test_device_status_and_metadata(ns):
     name = ns.pod("reader")["status"]["resourceClaimStatuses"][0]["resourceClaimName"]
     status, = wait_for("status.devices of the claim", lambda: ns.claim(name)["status"].get("devices"), seconds=20)
     assert (status["driver"], status["device"]) == (DRIVER, "npu-3")
-    condition, = status["conditions"]
-    assert (condition["type"], condition["status"], condition["reason"]) == ("Ready", "True", "Prepared")
+    conditions = {condition["type"]: (condition["status"], condition["reason"]) for condition in status["conditions"]}
+    assert conditions == {"Ready": ("True", "Prepared"), "Healthy": ("True", "Healthy")}
     assert status["data"]["chips"][0]["physicalID"] == 3
     assert status["networkData"] == device["networkData"], "the address for rank tables"
 
