@@ -110,7 +110,8 @@ bool Answers(const View& view, const std::string& function, const Chip& chip) {
 int GetHealth(const View& view, const Chip& chip, unsigned* health) {
   unsigned grade = chip.health;
   if (grade != DCMI_HEALTH_ABSENT && !chip.health_is_fixed) {
-    for (const Fault& fault : StateOf(view)->faults) {
+    const std::shared_ptr<const FaultState> state = StateOf(view);  // outlives the loop
+    for (const Fault& fault : state->faults) {
       if (fault.physical_id == IdOf(chip)) grade = std::max(grade, fault.severity);
     }
   }
@@ -121,7 +122,8 @@ int GetErrorCodes(const View& view, const Chip& chip, int* count, unsigned* list
                   unsigned list_len) {
   if (count == nullptr || list == nullptr) return DCMI_INVALID_PARAMETER;
   std::vector<unsigned> codes = chip.error_codes;
-  for (const Fault& fault : StateOf(view)->faults) {
+  const std::shared_ptr<const FaultState> state = StateOf(view);  // outlives the loop
+  for (const Fault& fault : state->faults) {
     if (fault.physical_id == IdOf(chip) && fault.listed) codes.push_back(fault.code);
   }
   if (list_len < codes.size()) return DCMI_INVALID_PARAMETER;
