@@ -182,6 +182,7 @@ class Plugin::Impl {
                           absl::Duration timeout) { return agent_->CreateVnpu(request, timeout); },
          .destroy = [this](const agent::VnpuReference& vnpu,
                            absl::Duration timeout) { return agent_->DestroyVnpu(vnpu, timeout); }});
+    resetter_ = MakeResetter();  // the engine asks it
     ASCEND_RETURN_IF_ERROR(engine_.Start());
     health_ = std::make_unique<HealthMonitor>(
         HealthMonitor::Options{.file = paths_.health_file(),
@@ -191,11 +192,10 @@ class Plugin::Impl {
                                .last_inventory = inventories_.of_file()},
         [this] { return inventories_.ForHealth(agent_->Current()); },
         [this](const ChipVerdicts& before, const ChipVerdicts& now) { HealthChanged(before, now); },
-        [this] {
-          if (const auto inventory = health_->judged()) health_events_.Versions(*inventory);
-          PublishHealth();
+        [this](const vnpu::Inventory& inventory) {
+          health_events_.Versions(inventory);
+          PublishHealth();  // what it asks may not be there yet: only once all has started
         });
-    resetter_ = MakeResetter();
     resets_ = std::make_unique<ResetController>(*resetter_, [this] { agent_->CancelResets(); });
     orders_watch_ = WatchIfPossible(paths_.chip_orders_directory(), [this] {
       health_->Wake();

@@ -128,7 +128,7 @@ void HealthMonitor::Run() {
       on_change_(before, *now);
     }
     const std::shared_ptr<const vnpu::Inventory> inventory = judged();
-    if (std::exchange(looked, inventory) != inventory && on_look_) on_look_();
+    if (std::exchange(looked, inventory) != inventory && on_look_) on_look_(*inventory);
   }
 }
 

@@ -38,7 +38,7 @@ class HealthMonitor {
   using Ask = std::function<Input()>;
   // Runs after each look at another inventory, be it to the same verdicts, and after on_change. On
   // the monitor's thread; may be null.
-  using OnLook = std::function<void()>;
+  using OnLook = std::function<void(const vnpu::Inventory&)>;
   // `before`: what the instance before this one knew, at the start. Runs on the monitor's thread.
   using OnChange = std::function<void(const ChipVerdicts& before, const ChipVerdicts& now)>;
 
